@@ -1,0 +1,132 @@
+// Package config reads the one configuration of a Holdfast: defaults, then a
+// file, then HOLDFAST_* variables of the environment, then flags.
+package config
+
+import "time"
+
+// Config is everything that can be set. The mapstructure tags joined by dots
+// are the keys ("hold.ttl"); the variable of a key is HOLDFAST_ and the key in
+// capitals with underscores (HOLDFAST_HOLD_TTL).
+type Config struct {
+	// Mode is "production" or "dev". Only dev accepts the published keys of
+	// `make dev`.
+	Mode     string   `mapstructure:"mode"`
+	Shop     Shop     `mapstructure:"shop"`
+	HTTP     HTTP     `mapstructure:"http"`
+	Redis    Redis    `mapstructure:"redis"`
+	Temporal Temporal `mapstructure:"temporal"`
+	Gate     Gate     `mapstructure:"gate"`
+	Hold     Hold     `mapstructure:"hold"`
+	Offer    Offer    `mapstructure:"offer"`
+	Waitlist Waitlist `mapstructure:"waitlist"`
+	Join     Join     `mapstructure:"join"`
+	Missed   Missed   `mapstructure:"missed"`
+	SMS      SMS      `mapstructure:"sms"`
+	Phone    Phone    `mapstructure:"phone"`
+	Secrets  Secrets  `mapstructure:"secrets"`
+
+	sources map[string]string // by key; filled by Load
+}
+
+// Shop is what texts and pages say of the shop.
+type Shop struct {
+	Name string `mapstructure:"name"`
+}
+
+// HTTP is the door's listeners.
+type HTTP struct {
+	PublicAddr   string `mapstructure:"public_addr"` // pages, join
+	APIAddr      string `mapstructure:"api_addr"`    // server calls, inventory webhook
+	OpsAddr      string `mapstructure:"ops_addr"`    // health; one address may serve all three
+	PublicURL    string `mapstructure:"public_url"`  // what links begin with, no trailing slash
+	DrainSeconds int    `mapstructure:"drain_seconds"`
+}
+
+// Redis is the gate's server.
+type Redis struct {
+	Addrs    []string      `mapstructure:"addrs"` // more than one: Cluster
+	Username string        `mapstructure:"username"`
+	Password string        `mapstructure:"password"`
+	DB       int           `mapstructure:"db"`
+	TLS      bool          `mapstructure:"tls"`
+	PoolSize int           `mapstructure:"pool_size"`
+	Timeout  time.Duration `mapstructure:"timeout"` // of one verb
+}
+
+// Temporal is the connection; the standard TEMPORAL_* variables and profile
+// file are read first, a value here wins over them.
+type Temporal struct {
+	Address   string `mapstructure:"address"`
+	Namespace string `mapstructure:"namespace"`
+}
+
+// Gate is the Lua gate.
+type Gate struct {
+	Lease           time.Duration `mapstructure:"lease"`
+	ReopenWait      time.Duration `mapstructure:"reopen_wait"` // 0: lease + 10 s
+	RecordRetention time.Duration `mapstructure:"record_retention"`
+	SaleRetention   time.Duration `mapstructure:"sale_retention"`
+	Fence           string        `mapstructure:"fence"` // "on" or "off"
+}
+
+// Hold is the clocks of a hold.
+type Hold struct {
+	TTL       time.Duration `mapstructure:"ttl"`
+	Extension time.Duration `mapstructure:"extension"`
+	Grace     time.Duration `mapstructure:"grace"`
+	After     string        `mapstructure:"after"` // a press leads to "checkout" or "page"
+}
+
+// Offer is the clocks of an offer.
+type Offer struct {
+	Window time.Duration `mapstructure:"window"`
+	MaxAge time.Duration `mapstructure:"max_age"`
+}
+
+// Waitlist is the clock of an entry.
+type Waitlist struct {
+	TTL time.Duration `mapstructure:"ttl"`
+}
+
+// Join bounds joining.
+type Join struct {
+	MaxBacklog int `mapstructure:"max_backlog"`
+	Workers    int `mapstructure:"workers"` // entries' workflows started inline at once
+}
+
+// Missed says what a missed turn costs.
+type Missed struct {
+	Keep int `mapstructure:"keep"`
+}
+
+// SMS is the sender of texts.
+type SMS struct {
+	Provider          string        `mapstructure:"provider"` // "twilio" or "console", never guessed
+	SegmentsPerSecond float64       `mapstructure:"segments_per_second"`
+	SentGrace         time.Duration `mapstructure:"sent_grace"`
+	Outbox            string        `mapstructure:"outbox"` // console: a file that gets one JSON line a text
+	Twilio            Twilio        `mapstructure:"twilio"`
+}
+
+// Twilio is the account. From and MessagingService: exactly one.
+type Twilio struct {
+	AccountSID       string `mapstructure:"account_sid"`
+	AuthToken        string `mapstructure:"auth_token"`
+	From             string `mapstructure:"from"`
+	MessagingService string `mapstructure:"messaging_service"`
+	BaseURL          string `mapstructure:"base_url"` // another API host, for a stand-in
+}
+
+// Phone is how numbers without a country are read.
+type Phone struct {
+	DefaultRegion string `mapstructure:"default_region"`
+}
+
+// Secrets are never logged.
+type Secrets struct {
+	Person    string   `mapstructure:"person"` // set once, never changed
+	Main      string   `mapstructure:"main"`
+	Links     []string `mapstructure:"links"`     // "id:secret", the first signs
+	APIKeys   []string `mapstructure:"api_keys"`  // "caller:secret"
+	Inventory []string `mapstructure:"inventory"` // "whsec_…", any verifies
+}

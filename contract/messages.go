@@ -1,0 +1,336 @@
+package contract
+
+import "time"
+
+// Line is a quantity of one SKU. Quantity is 1 to 10^9.
+type Line struct {
+	SKU      string `json:"sku"`
+	Quantity int64  `json:"quantity"`
+}
+
+// Money is an amount in integer minor units with its ISO 4217 currency.
+type Money struct {
+	Amount   int64  `json:"amount"`
+	Currency string `json:"currency"`
+}
+
+// HoldInput starts a Hold. In this part Lines has exactly one line.
+type HoldInput struct {
+	HoldID     string       `json:"hold_id"`
+	Lines      []Line       `json:"lines"`
+	Customer   string       `json:"customer"` // the shop's reference, or the entry id for a link
+	Person     string       `json:"person"`
+	EntryID    string       `json:"entry_id,omitempty"`
+	Generation int64        `json:"generation,omitempty"`
+	OrderRef   string       `json:"order_ref,omitempty"`
+	Price      *Money       `json:"price,omitempty"`
+	Settings   HoldSettings `json:"settings"`
+}
+
+// HoldSettings are the clocks of one hold, in whole seconds. They travel with
+// the hold: a change of the configuration never moves a promise already made.
+type HoldSettings struct {
+	HoldSeconds      int64 `json:"hold_seconds"`
+	ExtensionSeconds int64 `json:"extension_seconds"`
+	GraceSeconds     int64 `json:"grace_seconds"`
+}
+
+// HoldResult is how a Hold ended.
+type HoldResult struct {
+	HoldID     string    `json:"hold_id"`
+	State      HoldState `json:"state"`
+	Reason     string    `json:"reason,omitempty"`
+	PaymentRef string    `json:"payment_ref,omitempty"`
+}
+
+// PaymentStarted says that the shopper is paying. It extends the hold once.
+type PaymentStarted struct {
+	PaymentRef string `json:"payment_ref"`
+	Amount     *int64 `json:"amount,omitempty"`
+	Currency   string `json:"currency,omitempty"`
+}
+
+// PaymentSucceeded says that money arrived for a hold.
+type PaymentSucceeded struct {
+	PaymentRef string `json:"payment_ref"`
+	Amount     *int64 `json:"amount,omitempty"`
+	Currency   string `json:"currency,omitempty"`
+}
+
+// PaymentFailed says that a payment did not go through. Only a final failure
+// gives the units back; after another the shopper may try again.
+type PaymentFailed struct {
+	PaymentRef string `json:"payment_ref,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+	Final      bool   `json:"final"`
+}
+
+// Release asks a Hold to give its units back. Reason is one of the Reason
+// constants or a word of the shop.
+type Release struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// ConfirmRequest is the payload of the update confirm.
+type ConfirmRequest struct {
+	PaymentRef string `json:"payment_ref"`
+	Amount     *int64 `json:"amount,omitempty"`
+	Currency   string `json:"currency,omitempty"`
+}
+
+// Outcomes of a confirm. All but ConfirmSold name the problem of the API.
+const (
+	ConfirmSold           = "sold"
+	ConfirmHoldEnded      = "hold-ended"
+	ConfirmConflict       = "payment-conflict"
+	ConfirmAmountMismatch = "amount-mismatch"
+)
+
+// ConfirmResult answers a confirm. Refund is set when the money of this
+// request goes back.
+type ConfirmResult struct {
+	Outcome string      `json:"outcome"`
+	Status  HoldStatus  `json:"status"`
+	Refund  *RefundInfo `json:"refund,omitempty"`
+}
+
+// RefundInfo names the Payment that owns money that made no sale.
+type RefundInfo struct {
+	PaymentID  string `json:"payment_id"`
+	PaymentRef string `json:"payment_ref"`
+	State      string `json:"state"`
+}
+
+// HoldStatus answers the query status of a Hold.
+type HoldStatus struct {
+	HoldID     string     `json:"hold_id"`
+	State      HoldState  `json:"state"`
+	Lines      []Line     `json:"lines"`
+	Customer   string     `json:"customer"`
+	EntryID    string     `json:"entry_id,omitempty"`
+	Generation int64      `json:"generation,omitempty"`
+	OrderRef   string     `json:"order_ref,omitempty"`
+	Price      *Money     `json:"price,omitempty"`
+	PaymentRef string     `json:"payment_ref,omitempty"`
+	CreatedAt  time.Time  `json:"created_at"`
+	ExpiresAt  time.Time  `json:"expires_at"`
+	Extended   bool       `json:"extended"`
+	EndedAt    *time.Time `json:"ended_at,omitempty"`
+	EndReason  string     `json:"end_reason,omitempty"`
+}
+
+// EntryInput starts a WaitlistEntry. It is the only place where the phone
+// number stands in clear; Redis holds this struct sealed until the workflow
+// has acknowledged.
+type EntryInput struct {
+	EntryID  string        `json:"entry_id"`
+	SKU      string        `json:"sku"`
+	Quantity int64         `json:"quantity"`
+	Person   string        `json:"person"`
+	Phone    string        `json:"phone"` // E.164
+	Name     string        `json:"name,omitempty"`
+	Locale   string        `json:"locale,omitempty"`
+	JoinedAt time.Time     `json:"joined_at"`
+	Position int64         `json:"position"` // in the line when it joined, from 1
+	Settings EntrySettings `json:"settings"`
+}
+
+// EntrySettings are the clocks of one entry, in whole seconds.
+type EntrySettings struct {
+	TTLSeconds       int64 `json:"ttl_seconds"`
+	WindowSeconds    int64 `json:"window_seconds"`
+	SentGraceSeconds int64 `json:"sent_grace_seconds"`
+	MaxAgeSeconds    int64 `json:"max_age_seconds"`
+}
+
+// EntryResult is how an entry ended.
+type EntryResult struct {
+	EntryID string     `json:"entry_id"`
+	State   EntryState `json:"state"`
+	HoldID  string     `json:"hold_id,omitempty"`
+}
+
+// Offered tells an entry that a unit is kept for it.
+type Offered struct {
+	HoldID     string    `json:"hold_id"`
+	Units      int64     `json:"units"`
+	Generation int64     `json:"generation"`
+	OfferedAt  time.Time `json:"offered_at"`
+}
+
+// HoldEnded tells an entry how its hold ended and what became of the entry.
+type HoldEnded struct {
+	HoldID     string     `json:"hold_id"`
+	HoldState  HoldState  `json:"hold_state"`
+	EntryState EntryState `json:"entry_state"`
+}
+
+// EntryEnded tells an entry that its record ended without a hold.
+type EntryEnded struct {
+	State EntryState `json:"state"`
+}
+
+// TextStatus is a provider's word on a text.
+type TextStatus struct {
+	TextID    string `json:"text_id"`
+	Status    string `json:"status"`
+	ErrorCode int    `json:"error_code,omitempty"`
+}
+
+// Leave asks an entry to leave the line.
+type Leave struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// EntryStatus answers the query status of a WaitlistEntry.
+type EntryStatus struct {
+	EntryID    string     `json:"entry_id"`
+	SKU        string     `json:"sku"`
+	State      EntryState `json:"state"`
+	Quantity   int64      `json:"quantity"`
+	Person     string     `json:"person"`
+	Name       string     `json:"name,omitempty"`
+	Phone      string     `json:"phone"`
+	JoinedAt   time.Time  `json:"joined_at"`
+	ExpiresAt  time.Time  `json:"expires_at"`
+	HoldID     string     `json:"hold_id,omitempty"`
+	Generation int64      `json:"generation,omitempty"`
+	OfferUntil *time.Time `json:"offer_until,omitempty"`
+	OfferSent  bool       `json:"offer_sent,omitempty"`
+}
+
+// StockEvent is one movement of physical stock. Units is 1 to 10^9 for a
+// restock; Delta is not 0 and at most 10^9 either way for a correction.
+type StockEvent struct {
+	EventID        string     `json:"event_id"`
+	Kind           string     `json:"kind"`
+	Units          int64      `json:"units,omitempty"`
+	Delta          int64      `json:"delta,omitempty"`
+	AllowShortfall bool       `json:"allow_shortfall,omitempty"`
+	Reason         string     `json:"reason,omitempty"`
+	Actor          string     `json:"actor,omitempty"`
+	OccurredAt     *time.Time `json:"occurred_at,omitempty"`
+}
+
+// StockInput starts or continues a Stock. A start by stock-event carries only
+// the SKU.
+type StockInput struct {
+	SKU  string    `json:"sku"`
+	Book StockBook `json:"book"`
+}
+
+// StockBook is the durable book of a SKU and answers the query status.
+type StockBook struct {
+	SKU       string       `json:"sku"`
+	Opened    bool         `json:"opened"` // a PUT has opened the SKU
+	About     About        `json:"about"`
+	Version   int64        `json:"version"` // raised by each change of About
+	Paused    bool         `json:"paused"`
+	Epoch     int64        `json:"epoch"`
+	Received  int64        `json:"received"`
+	Corrected int64        `json:"corrected"`
+	Events    []BookEvent  `json:"events,omitempty"`  // the last 500 with the gate's answer
+	Pending   []StockEvent `json:"pending,omitempty"` // recorded, not yet decided by the gate
+	Refused   int64        `json:"refused"`
+}
+
+// BookEvent is one decided stock event.
+type BookEvent struct {
+	EventID string `json:"event_id"`
+	Kind    string `json:"kind"`
+	Applied bool   `json:"applied"`
+	Delta   int64  `json:"delta"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// About is what the shop says of a SKU.
+type About struct {
+	Title       string `json:"title"`
+	CheckoutURL string `json:"checkout_url"`
+	ImageURL    string `json:"image_url,omitempty"`
+	Price       *Money `json:"price,omitempty"`
+}
+
+// PolicyRequest changes what a Stock knows of its SKU, and opens it.
+type PolicyRequest struct {
+	About About `json:"about"`
+}
+
+// PolicyResult answers a PolicyRequest. Created is true when this request
+// opened the SKU.
+type PolicyResult struct {
+	Version int64 `json:"version"`
+	Created bool  `json:"created"`
+}
+
+// PauseRequest pauses or resumes a SKU.
+type PauseRequest struct {
+	Paused bool   `json:"paused"`
+	Actor  string `json:"actor,omitempty"`
+}
+
+// PauseResult answers a PauseRequest.
+type PauseResult struct {
+	Paused bool `json:"paused"`
+}
+
+// PaymentInput starts a Payment, the owner of money that met no live hold, and
+// is the payload of the update decide.
+type PaymentInput struct {
+	PaymentID  string `json:"payment_id"`
+	HoldID     string `json:"hold_id"`
+	SKU        string `json:"sku,omitempty"` // of the hold; empty when its number is unknown
+	PaymentRef string `json:"payment_ref"`
+	Amount     *int64 `json:"amount,omitempty"`
+	Currency   string `json:"currency,omitempty"`
+	Cause      string `json:"cause"`
+	Raw        []byte `json:"raw,omitempty"` // an undecodable payload, as it came
+}
+
+// States of a Payment.
+const (
+	PaymentDeciding       = "deciding"
+	PaymentSold           = "sold"            // this reference made the sale
+	PaymentRefundPending  = "refund-pending"  // marked for refund, waits for the money to go back
+	PaymentRefundSettled  = "refund-settled"  // closed
+	PaymentParked         = "parked"          // a person must decide; alarmed
+	PaymentRefundReported = "refund-reported" // the adapter acknowledged the request
+)
+
+// PaymentDecision answers the update decide.
+type PaymentDecision struct {
+	State   string `json:"state"`
+	Outcome string `json:"outcome"` // one of the Confirm outcomes
+}
+
+// RefundSettled says that the money went back. Reference is the provider's.
+type RefundSettled struct {
+	Reference string `json:"reference,omitempty"`
+	Actor     string `json:"actor,omitempty"`
+}
+
+// PaymentStatus answers the query status of a Payment.
+type PaymentStatus struct {
+	PaymentID  string `json:"payment_id"`
+	HoldID     string `json:"hold_id"`
+	PaymentRef string `json:"payment_ref"`
+	Amount     *int64 `json:"amount,omitempty"`
+	Currency   string `json:"currency,omitempty"`
+	Cause      string `json:"cause"`
+	State      string `json:"state"`
+	Reference  string `json:"reference,omitempty"`
+}
+
+// ReconcileInput starts the check of one SKU whose gate is closed.
+type ReconcileInput struct {
+	SKU           string `json:"sku"`
+	ReopenSeconds int64  `json:"reopen_seconds"`
+}
+
+// ReconcileReport answers the query status of a Reconcile and is its result.
+type ReconcileReport struct {
+	SKU         string    `json:"sku"`
+	Opened      bool      `json:"opened"`
+	Checked     time.Time `json:"checked_at"`
+	Differences []string  `json:"differences,omitempty"`
+}

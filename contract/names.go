@@ -1,0 +1,82 @@
+// Package contract holds every name that crosses a process border: task
+// queues, workflow types, signals, updates, queries, search attributes, error
+// types, states, message structs and id builders. It imports no other package
+// of the project, so that any client of Temporal can be written against it.
+package contract
+
+// Task queues. Texts have a queue of their own so that its rate limit is
+// global, however many workers run.
+const (
+	TaskQueue    = "holdfast"
+	SMSTaskQueue = "holdfast-sms"
+)
+
+// Workflow types.
+const (
+	HoldWorkflow          = "Hold"
+	WaitlistEntryWorkflow = "WaitlistEntry"
+	StockWorkflow         = "Stock"
+	PaymentWorkflow       = "Payment"
+	ReconcileWorkflow     = "Reconcile"
+)
+
+// Signals of a Hold. Any Temporal client may send them; the payloads are
+// PaymentStarted, PaymentSucceeded, PaymentFailed and Release.
+const (
+	SignalPaymentStarted   = "payment-started"
+	SignalPaymentSucceeded = "payment-succeeded"
+	SignalPaymentFailed    = "payment-failed"
+	SignalRelease          = "release"
+)
+
+// Signals of a WaitlistEntry; the payloads are Offered, HoldEnded, EntryEnded,
+// TextStatus and Leave.
+const (
+	SignalOffered    = "offered"
+	SignalHoldEnded  = "hold-ended"
+	SignalEnded      = "ended"
+	SignalTextStatus = "text-status"
+	SignalLeave      = "leave"
+)
+
+// Signals of a Stock: StockEvent, and Settle without content, which says that
+// the outbox of the SKU has something due.
+const (
+	SignalStockEvent = "stock-event"
+	SignalSettle     = "settle"
+)
+
+// SignalRefundSettled tells a Payment that the money went back; the payload is
+// RefundSettled.
+const SignalRefundSettled = "refund-settled"
+
+// Updates: ConfirmRequest → ConfirmResult at a Hold, PolicyRequest →
+// PolicyResult and PauseRequest → PauseResult at a Stock, PaymentInput →
+// PaymentDecision at a Payment.
+const (
+	UpdateConfirm = "confirm"
+	UpdatePolicy  = "policy"
+	UpdatePause   = "pause"
+	UpdateDecide  = "decide"
+)
+
+// Queries. Every workflow answers status: HoldStatus, EntryStatus, StockBook,
+// PaymentStatus or ReconcileReport.
+const QueryStatus = "status"
+
+// Search attributes. SKUAttribute is a KeywordList, StateAttribute a Keyword.
+const (
+	SKUAttribute   = "HoldfastSku"
+	StateAttribute = "HoldfastState"
+)
+
+// Error types of activities, as ApplicationError types. ErrClosed and
+// ErrUnavailable are retried, the others are not.
+const (
+	ErrClosed      = "gate-closed"
+	ErrUnavailable = "gate-unavailable"
+	ErrBadRequest  = "bad-request"
+	ErrTextNever   = "text-never"
+	ErrTextLater   = "text-later"
+	ErrTextStopAll = "text-stop-all"
+)

@@ -1,0 +1,242 @@
+// Package launch starts, signals and updates the project's workflows: the one
+// place that joins ids, task queues, reuse policies, summaries and search
+// attributes, for the door and for activities alike.
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"holdfast/contract"
+)
+
+// SKU and State are the two search attributes of every workflow.
+var (
+	SKU   = temporal.NewSearchAttributeKeyKeywordList(contract.SKUAttribute)
+	State = temporal.NewSearchAttributeKeyKeyword(contract.StateAttribute)
+)
+
+// ErrNoOwner says that no open workflow has the id: it was never started, has
+// closed, or closed while it was asked.
+var ErrNoOwner = errors.New("no open workflow with this id")
+
+// Launcher talks to Temporal for the door and for activities.
+type Launcher struct{ c client.Client }
+
+// New returns a Launcher over an open client.
+func New(c client.Client) *Launcher { return &Launcher{c: c} }
+
+// Started says what a start by id found.
+type Started int
+
+// Outcomes of a start: a new run, one that is open, one that had closed.
+const (
+	StartedNew Started = iota
+	StartedOpen
+	StartedClosed
+)
+
+func options(id, state, summary string, skus ...string) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
+		ID:                                       id,
+		TaskQueue:                                contract.TaskQueue,
+		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		StaticSummary:                            summary,
+		TypedSearchAttributes:                    temporal.NewSearchAttributes(SKU.ValueSet(skus), State.ValueSet(state)),
+	}
+}
+
+// start starts a workflow unless one of its id exists, and says what it found.
+func (l *Launcher) start(ctx context.Context, opts client.StartWorkflowOptions, workflow string, in any) (Started, error) {
+	_, err := l.c.ExecuteWorkflow(ctx, opts, workflow, in)
+	var already *serviceerror.WorkflowExecutionAlreadyStarted
+	switch {
+	case err == nil:
+		return StartedNew, nil
+	case !errors.As(err, &already):
+		return 0, fmt.Errorf("start %s %s: %w", workflow, opts.ID, err)
+	}
+	d, err := l.c.DescribeWorkflowExecution(ctx, opts.ID, already.RunId)
+	if err != nil {
+		return 0, fmt.Errorf("look up %s %s: %w", workflow, opts.ID, err)
+	}
+	if d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return StartedOpen, nil
+	}
+	return StartedClosed, nil
+}
+
+// Hold starts the workflow of a hold that the gate has just given.
+func (l *Launcher) Hold(ctx context.Context, in contract.HoldInput) (Started, error) {
+	skus := make([]string, len(in.Lines))
+	summary := ""
+	for i, line := range in.Lines {
+		skus[i] = line.SKU
+		if i > 0 {
+			summary += ", "
+		}
+		summary += fmt.Sprintf("%d × %s", line.Quantity, line.SKU)
+	}
+	summary += " for " + in.Customer
+	return l.start(ctx, options(in.HoldID, string(contract.HoldHeld), summary, skus...), contract.HoldWorkflow, in)
+}
+
+// Entry starts the workflow of a waitlist entry.
+func (l *Launcher) Entry(ctx context.Context, in contract.EntryInput) (Started, error) {
+	summary := fmt.Sprintf("waits for %d × %s since %s", in.Quantity, in.SKU, in.JoinedAt.UTC().Format(time.RFC3339))
+	return l.start(ctx, options(in.EntryID, string(contract.EntryWaiting), summary, in.SKU), contract.WaitlistEntryWorkflow, in)
+}
+
+func stockOptions(sku string) client.StartWorkflowOptions {
+	opts := options(contract.StockWorkflowID(sku), "open", "the book of "+sku, sku)
+	opts.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	opts.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	opts.WorkflowExecutionErrorWhenAlreadyStarted = false
+	return opts
+}
+
+// Wake tells the SKU's Stock that its outbox has something due.
+func (l *Launcher) Wake(ctx context.Context, sku string) error {
+	return l.signalStock(ctx, sku, contract.SignalSettle, nil)
+}
+
+// StockEvent records a stock event in the SKU's book; it is applied there, once
+// by its id, when the gate can.
+func (l *Launcher) StockEvent(ctx context.Context, sku string, ev contract.StockEvent) error {
+	return l.signalStock(ctx, sku, contract.SignalStockEvent, ev)
+}
+
+func (l *Launcher) signalStock(ctx context.Context, sku, signal string, arg any) error {
+	opts := stockOptions(sku)
+	_, err := l.c.SignalWithStartWorkflow(ctx, opts.ID, signal, arg, opts, contract.StockWorkflow, contract.StockInput{SKU: sku})
+	if err != nil {
+		return fmt.Errorf("signal %s to %s: %w", signal, opts.ID, err)
+	}
+	return nil
+}
+
+// Policy opens a SKU or changes what is known of it.
+func (l *Launcher) Policy(ctx context.Context, sku, updateID string, req contract.PolicyRequest) (contract.PolicyResult, error) {
+	var out contract.PolicyResult
+	err := l.updateWithStart(ctx, stockOptions(sku), contract.StockWorkflow, contract.StockInput{SKU: sku}, updateID, contract.UpdatePolicy, req, &out)
+	return out, err
+}
+
+// Pause pauses or resumes a SKU.
+func (l *Launcher) Pause(ctx context.Context, sku, updateID string, req contract.PauseRequest) (contract.PauseResult, error) {
+	var out contract.PauseResult
+	err := l.updateWithStart(ctx, stockOptions(sku), contract.StockWorkflow, contract.StockInput{SKU: sku}, updateID, contract.UpdatePause, req, &out)
+	return out, err
+}
+
+// Decide gives money that met no live hold to its Payment and answers what
+// became of it. A repeat finds the open Payment, or decides again by the gate's
+// record.
+func (l *Launcher) Decide(ctx context.Context, in contract.PaymentInput) (contract.PaymentDecision, error) {
+	var out contract.PaymentDecision
+	err := l.updateWithStart(ctx, paymentOptions(in), contract.PaymentWorkflow, in, "decide", contract.UpdateDecide, in, &out)
+	return out, err
+}
+
+// Payment starts the Payment of money that met no live hold, without waiting
+// for its decision. One that is open goes on.
+func (l *Launcher) Payment(ctx context.Context, in contract.PaymentInput) error {
+	if _, err := l.c.ExecuteWorkflow(ctx, paymentOptions(in), contract.PaymentWorkflow, in); err != nil {
+		return fmt.Errorf("start %s: %w", in.PaymentID, err)
+	}
+	return nil
+}
+
+func paymentOptions(in contract.PaymentInput) client.StartWorkflowOptions {
+	var skus []string
+	if in.SKU != "" {
+		skus = append(skus, in.SKU)
+	}
+	opts := options(in.PaymentID, contract.PaymentDeciding, in.Cause+" payment of "+in.HoldID, skus...)
+	opts.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	opts.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	opts.WorkflowExecutionErrorWhenAlreadyStarted = false
+	return opts
+}
+
+func (l *Launcher) updateWithStart(ctx context.Context, opts client.StartWorkflowOptions, workflow string, in any, updateID, update string, arg, out any) error {
+	h, err := l.c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: l.c.NewWithStartWorkflowOperation(opts, workflow, in),
+		UpdateOptions: client.UpdateWorkflowOptions{
+			UpdateID:     updateID,
+			WorkflowID:   opts.ID,
+			UpdateName:   update,
+			Args:         []any{arg},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	if err == nil {
+		err = h.Get(ctx, out)
+	}
+	if err != nil {
+		return fmt.Errorf("update %s of %s: %w", update, opts.ID, err)
+	}
+	return nil
+}
+
+// Confirm asks a Hold to become a sale and waits for the answer; ErrNoOwner
+// when it has closed. The same update id gets the same answer.
+func (l *Launcher) Confirm(ctx context.Context, holdID, updateID string, req contract.ConfirmRequest) (contract.ConfirmResult, error) {
+	var out contract.ConfirmResult
+	h, err := l.c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		UpdateID:     updateID,
+		WorkflowID:   holdID,
+		UpdateName:   contract.UpdateConfirm,
+		Args:         []any{req},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = h.Get(ctx, &out)
+	}
+	return out, noOwner(err)
+}
+
+// Signal sends a signal to an open workflow; ErrNoOwner when there is none.
+func (l *Launcher) Signal(ctx context.Context, workflowID, signal string, arg any) error {
+	return noOwner(l.c.SignalWorkflow(ctx, workflowID, "", signal, arg))
+}
+
+// Status answers the query status of a workflow, open or closed, into out;
+// ErrNoOwner when Temporal does not know the id.
+func (l *Launcher) Status(ctx context.Context, workflowID string, out any) error {
+	v, err := l.c.QueryWorkflow(ctx, workflowID, "", contract.QueryStatus)
+	if err != nil {
+		return noOwner(err)
+	}
+	return v.Get(out)
+}
+
+func noOwner(err error) error {
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		return fmt.Errorf("%w: %w", ErrNoOwner, err)
+	}
+	return err
+}
+
+// Reconcile starts the check of a SKU whose gate is closed, or joins the one
+// that runs.
+func (l *Launcher) Reconcile(ctx context.Context, in contract.ReconcileInput) error {
+	opts := options(contract.ReconcileWorkflowID(in.SKU), "checking", "checks the closed gate of "+in.SKU, in.SKU)
+	opts.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
+	opts.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	opts.WorkflowExecutionErrorWhenAlreadyStarted = false
+	if _, err := l.c.ExecuteWorkflow(ctx, opts, contract.ReconcileWorkflow, in); err != nil {
+		return fmt.Errorf("start %s: %w", opts.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+-- adopt (entry): its workflow runs and knows. A waiting entry becomes eligible
+-- at the place of its arrival; an ended one is told and leaves the outbox.
+-- ARGV +1 entry id. Answers {verdict, wake, position, 0, record}.
+if SHUT then return SHUT end
+local id = arg(1)
+sweep()
+local e = get_entry(id)
+if not e then return finish_entry('unknown', id) end
+outbox_drop('s:' .. id)
+if not entry_live(e) then
+  outbox_drop('e:' .. id)
+elseif e[E_ACK] == 0 then
+  e[E_ACK] = 1
+  put_entry(id, e)
+  redis.call('ZREM', K_FRESH, id)
+  if e[E_STATE] == 'waiting' then redis.call('ZADD', K_LINE, e[E_ARRIVAL], id) end
+end
+local out = finish_entry('ok', id)
+-- Nobody else comes when a walk-in's lease ends under an empty line.
+if out[2] == 0 and redis.call('ZCARD', K_LINE) > 0 and redis.call('ZCARD', K_LEASES) > 0 then out[2] = 1 end
+return out

@@ -1,0 +1,58 @@
+-- adopt (hold): an owner knows of it; provisional → held.
+-- ARGV +1 hold id, +2 ms to hold for, +3 "1" by the Hold workflow, +4 units,
+-- +5 person, +6 ms of the extension or 0, +7 amount, +8 currency.
+-- A held hold stays as it is; the first extension moves its deadline. Swept or
+-- unknown: "gone" for the door; for the workflow tried afresh, and without a
+-- unit the record ends refused. A lease that gave its offer back is pressed
+-- again by its workflow. Sold or ended: "existing".
+-- Answers {verdict, wake, ms left, ms now, 0, record}.
+if SHUT then return SHUT end
+local id, by_workflow = arg(1), arg(3) == '1'
+sweep()
+local h = touch_hold(id)
+local state = h and h[H_STATE]
+if not h or state == 'swept' or state == 'offered' then
+  if not by_workflow then return finish_hold('gone', nil) end
+  if state == 'offered' then
+    add('offered', -h[H_UNITS])
+    h[H_UNTIL] = h[H_DEADLINE]
+    local e = get_entry(h[H_ENTRY])
+    if e then
+      e[E_STATE] = 'holding'
+      put_entry(h[H_ENTRY], e)
+    end
+  else
+    local units, version = num(4), h and h[H_VERSION] or 0
+    local taken = open_to_all() >= units
+    h = new_hold(taken and 'provisional' or 'refused', units, arg(5), '', S.gen, NOW)
+    h[H_VERSION] = version
+    if not taken then
+      h[H_ENDED] = NOW
+      put_hold(id, h)
+      purge_later('h:' .. id, KEEP)
+      return finish_hold('sold-out', h)
+    end
+  end
+  add('held', h[H_UNITS])
+  ledger('reserve', 'afresh', h[H_UNITS], id, { person = h[H_PERSON], actor = 'hold' })
+  h[H_STATE] = 'provisional'
+  state = 'provisional'
+end
+if state == 'provisional' then
+  redis.call('ZREM', K_LEASES, id)
+  h[H_STATE] = 'held'
+  h[H_DEADLINE] = NOW + num(2)
+  put_hold(id, h)
+  ledger('adopt', 'held', h[H_UNITS], id, { person = h[H_PERSON], actor = by_workflow and 'hold' or 'door' })
+elseif state ~= 'held' then
+  return finish_hold('existing', h)
+end
+if num(6) > 0 and h[H_EXTENDED] == 0 then
+  h[H_EXTENDED] = 1
+  h[H_DEADLINE] = h[H_DEADLINE] + num(6)
+  h[H_AMOUNT] = arg(7)
+  h[H_CURRENCY] = arg(8)
+  put_hold(id, h)
+  ledger('adopt', 'extended', h[H_UNITS], id, { person = h[H_PERSON], actor = 'hold', amount = arg(7), currency = arg(8) })
+end
+return finish_hold('ok', h)

@@ -1,0 +1,56 @@
+-- drain: hands out what is due in the outbox and moves it 30 s ahead; what was
+-- handed out 20 times comes last, ten minutes on. Offers of a paused SKU stay.
+-- ARGV +1 limit. Answers {"ok", wake, ms until more is due or -1, then for each
+-- item: member, handed before, sealed, entry record, hold record}.
+if SHUT then return SHUT end
+local limit = num(1)
+local more = sweep()
+more = settle() or more
+local items, now_us = {}, math.max(NOW_US, S.stamp)
+local due = redis.call('ZRANGEBYSCORE', K_OUTBOX, '-inf', int(now_us), 'LIMIT', 0, limit + 200)
+local taken = 0
+for _, member in ipairs(due) do
+  local kind, id = string.sub(member, 1, 1), string.sub(member, 3)
+  if taken < limit and not (kind == 'o' and S.paused == 1) then
+    taken = taken + 1
+    local handed = redis.call('HINCRBY', K_PARCELS, '#' .. member, 1)
+    local wait = handed > 20 and 600000000 or 30000000
+    redis.call('ZADD', K_OUTBOX, int(now_us + wait + taken - 1), member)
+    local hold = kind == 'o' and id or ''
+    local h = hold ~= '' and get_hold(hold)
+    local entry = kind == 'o' and (h and h[H_ENTRY] or '') or id
+    local e = entry ~= '' and get_entry(entry)
+    if kind == 'e' and e and e[E_HOLD] ~= '' then
+      hold = e[E_HOLD]
+      h = get_hold(hold)
+    end
+    items[#items + 1] = member
+    items[#items + 1] = handed - 1
+    items[#items + 1] = kind == 's' and redis.call('HGET', K_PARCELS, member) or ''
+    items[#items + 1] = entry
+    items[#items + 1] = e and cjson.encode(e) or ''
+    items[#items + 1] = hold
+    items[#items + 1] = h and cjson.encode(h) or ''
+  end
+end
+-- When to come again: at once, or at the next thing that no other call brings.
+local next_ms = -1
+local function at(ms)
+  ms = math.max(0, math.ceil(ms))
+  if next_ms < 0 or ms < next_ms then next_ms = ms end
+end
+local stop = more and first_fresh()
+if stop then
+  at((stop - NOW_US) / 1000 + LEASE)
+elseif more or (taken == limit and #due > limit) then
+  at(0)
+end
+local first = redis.call('ZRANGEBYSCORE', K_OUTBOX, '(' .. int(now_us), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+if first[2] then at((tonumber(first[2]) - NOW_US) / 1000) end
+if redis.call('ZCARD', K_LINE) > 0 then
+  local lease = redis.call('ZRANGE', K_LEASES, 0, 0, 'WITHSCORES')
+  if lease[2] then at(tonumber(lease[2]) - NOW) end
+end
+set('woke', 0)
+flush()
+return { 'ok', 0, next_ms, unpack(items) }

@@ -1,0 +1,322 @@
+package redis
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"holdfast/contract"
+)
+
+// Options are the gate's settings. Durations are rounded down to milliseconds.
+type Options struct {
+	Lease           time.Duration // 2 s to 60 s
+	RecordRetention time.Duration // of ended holds and entries
+	SaleRetention   time.Duration // of sold holds
+	FenceOff        bool          // only for stand-ins that forget
+	OfferMaxAge     time.Duration // an offer with no text accepted by then lapses
+	Log             *slog.Logger
+}
+
+// Gate is the atomic gate: every method is one call of one script on one SKU
+// (or a plain read), safe for concurrent use and for repetition with the same
+// ids. Errors are *ClosedError, ErrUnavailable (outcome unknown) or a
+// programming error of a caller.
+type Gate struct {
+	rdb  goredis.UniversalClient
+	opts Options
+	log  *slog.Logger
+	// testClock stands in for Redis TIME in this package's tests: microseconds,
+	// 0 for the real one.
+	testClock int64
+}
+
+// New returns a gate over rdb, which must send scripts to a master only.
+func New(rdb goredis.UniversalClient, opts Options) *Gate {
+	log := opts.Log
+	if log == nil {
+		log = slog.Default()
+	}
+	return &Gate{rdb: rdb, opts: opts, log: log}
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Stock applies a stock event once by its event id. Reasons of one that is not
+// applied: would-oversell, too-many (units of a SKU stay below 10^9).
+func (g *Gate) Stock(ctx context.Context, sku string, ev contract.StockEvent) (StockOutcome, error) {
+	units := ev.Units
+	if ev.Kind == contract.StockCorrection {
+		units = ev.Delta
+	}
+	r, err := g.run(ctx, verbStock, sku, ev.EventID, ev.Kind, units, flag(ev.AllowShortfall), ev.Actor, ev.Reason)
+	if err != nil {
+		return StockOutcome{}, err
+	}
+	return StockOutcome{
+		Base: r.base(), EventID: ev.EventID, Applied: r.int(2) == 1, Reason: r.str(3), Delta: r.int(4), Counters: parseCounters(sku, r, 5),
+	}, nil
+}
+
+// EventOutcome reads the outcome of a stock event; ok is false while it is
+// undecided.
+func (g *Gate) EventOutcome(ctx context.Context, sku, eventID string) (out StockOutcome, ok bool, err error) {
+	events, err := g.InspectEvents(ctx, sku, []string{eventID})
+	if err != nil {
+		return StockOutcome{}, false, err
+	}
+	out, ok = events[eventID]
+	if !ok {
+		return StockOutcome{}, false, nil
+	}
+	out.Counters, _, err = g.Snapshot(ctx, sku)
+	return out, err == nil, err
+}
+
+// startDelay is how long a joined entry's start may take at the door before the
+// outbox hands it out.
+const startDelay = 3 * time.Second
+
+// Join gives a person a place at the end of the line, or answers their live
+// entry. Ended when the sale has.
+func (g *Gate) Join(ctx context.Context, req JoinRequest) (JoinOutcome, error) {
+	r, err := g.run(ctx, verbJoin, req.SKU, req.EntryID, req.Person, req.Units, req.Sealed, startDelay.Milliseconds())
+	if err != nil {
+		return JoinOutcome{}, err
+	}
+	out := JoinOutcome{Base: r.base(), Backlog: r.int(3), Created: r.int(6) == 1}
+	if out.Verdict == OK {
+		out.Entry, err = parseEntry(req.SKU, r.str(5), r.str(4), r.int(2))
+	}
+	return out, err
+}
+
+// Leave ends an entry. An offer ends with it at once; a hold already pressed
+// runs on and the entry stays holding, marked Leaving. Unknown, or OK with the
+// entry as it is now.
+func (g *Gate) Leave(ctx context.Context, req LeaveRequest) (EntryOutcome, error) {
+	r, err := g.run(ctx, verbLeave, req.SKU, req.EntryID, string(req.State), req.Actor, flag(req.Owner))
+	return entryOutcome(req.SKU, req.EntryID, r, err)
+}
+
+func entryOutcome(sku, id string, r reply, err error) (EntryOutcome, error) {
+	if err != nil {
+		return EntryOutcome{}, err
+	}
+	out := EntryOutcome{Base: r.base()}
+	if raw := r.str(4); raw != "" {
+		out.Entry, err = parseEntry(sku, id, raw, r.int(2))
+	}
+	return out, err
+}
+
+func holdOutcome(sku, id string, r reply, err error) (HoldOutcome, error) {
+	if err != nil {
+		return HoldOutcome{}, err
+	}
+	out := HoldOutcome{Base: r.base(), Left: ms(r.int(2)), Now: at(r.int(3)), Waiting: r.int(4)}
+	if raw := r.str(5); raw != "" {
+		out.Hold, err = parseHold(sku, id, raw)
+	}
+	return out, err
+}
+
+// Reserve takes units under a lease, or presses an offer. OK: provisional under
+// a live lease. Existing: the record is held, sold or ended. Again, SoldOut,
+// ReservedForLine, Paused, Ended; a press also Unknown.
+func (g *Gate) Reserve(ctx context.Context, req ReserveRequest) (HoldOutcome, error) {
+	r, err := g.run(ctx, verbReserve, req.SKU, req.HoldID, req.Units, req.Person, flag(req.Press), req.Actor)
+	return holdOutcome(req.SKU, req.HoldID, r, err)
+}
+
+// AdoptHold makes a provisional hold held. OK: held, Left until its deadline.
+// Existing: sold or ended. By the workflow on a swept or unknown record: tried
+// afresh, and SoldOut with the record refused when there is no unit. By the
+// door: Gone for a swept or unknown record.
+func (g *Gate) AdoptHold(ctx context.Context, req AdoptHoldRequest) (HoldOutcome, error) {
+	var by int64
+	amount, currency := "", ""
+	if req.Extend != nil {
+		by = req.Extend.By.Milliseconds()
+		amount, currency = money(req.Extend.Amount)
+	}
+	r, err := g.run(ctx, verbAdoptHold, req.SKU, req.HoldID, req.HoldFor.Milliseconds(), flag(req.ByWorkflow), req.Units, req.Person,
+		by, amount, currency)
+	return holdOutcome(req.SKU, req.HoldID, r, err)
+}
+
+func money(m *contract.Money) (amount, currency string) {
+	if m == nil {
+		return "", ""
+	}
+	return fmt.Sprint(m.Amount), m.Currency
+}
+
+// AdoptEntry says that the entry's workflow runs: the entry becomes eligible
+// and its sealed input goes. On an ended entry it takes the end out of the
+// outbox.
+func (g *Gate) AdoptEntry(ctx context.Context, sku, entryID string) (EntryOutcome, error) {
+	r, err := g.run(ctx, verbAdoptEntry, sku, entryID)
+	return entryOutcome(sku, entryID, r, err)
+}
+
+// AdoptOffer says that the entry's workflow knows of an offer (or of what
+// became of it) and takes it out of the outbox. OK with the hold as it is now;
+// Unknown.
+func (g *Gate) AdoptOffer(ctx context.Context, sku, holdID string) (HoldOutcome, error) {
+	r, err := g.run(ctx, verbAdoptOffer, sku, holdID)
+	return holdOutcome(sku, holdID, r, err)
+}
+
+// Told sets an offer's deadline right before an attempt to send its text, and
+// finally once it was sent. OK with Left; Paused (the offer is back in the
+// outbox and comes again when the SKU resumes), Ended, Gone (with the hold as
+// it is), Unknown.
+func (g *Gate) Told(ctx context.Context, req ToldRequest) (HoldOutcome, error) {
+	r, err := g.run(ctx, verbTold, req.SKU, req.HoldID, req.Window.Milliseconds(), req.SentGrace.Milliseconds(),
+		req.MaxAge.Milliseconds(), flag(req.Sent))
+	return holdOutcome(req.SKU, req.HoldID, r, err)
+}
+
+// Confirm makes a live hold a sale by PaymentRef. OK also for a repeat with the
+// same reference. HoldEnded, Conflict, Refunded, Shortfall, Unknown.
+func (g *Gate) Confirm(ctx context.Context, req ConfirmRequest) (HoldOutcome, error) {
+	amount, currency := money(req.Amount)
+	r, err := g.run(ctx, verbConfirm, req.SKU, req.HoldID, req.PaymentRef, amount, currency, req.Actor)
+	return holdOutcome(req.SKU, req.HoldID, r, err)
+}
+
+// Release ends a live hold and frees its units. OK when it ended now; Existing
+// when it had ended; Early with Left; Unknown.
+func (g *Gate) Release(ctx context.Context, req ReleaseRequest) (HoldOutcome, error) {
+	var deadline int64
+	if !req.Deadline.IsZero() {
+		deadline = req.Deadline.UnixMilli()
+	}
+	r, err := g.run(ctx, verbRelease, req.SKU, req.HoldID, req.Reason, req.Actor, deadline)
+	return holdOutcome(req.SKU, req.HoldID, r, err)
+}
+
+// Lapse ends an offer whose deadline has passed. OK; Existing (ended before);
+// Early with Left; Claimed with Left when it was pressed; Unknown.
+func (g *Gate) Lapse(ctx context.Context, sku, holdID string) (HoldOutcome, error) {
+	r, err := g.run(ctx, verbLapse, sku, holdID)
+	return holdOutcome(sku, holdID, r, err)
+}
+
+// Refund marks a payment reference on a hold's record before a refund is asked
+// for. OK; MadeSale when that payment made the sale; Unknown.
+func (g *Gate) Refund(ctx context.Context, sku, holdID, paymentRef, actor string) (HoldOutcome, error) {
+	r, err := g.run(ctx, verbRefund, sku, holdID, paymentRef, actor)
+	return holdOutcome(sku, holdID, r, err)
+}
+
+// Snapshot reads the counters; About comes with them.
+func (g *Gate) Snapshot(ctx context.Context, sku string) (Counters, contract.About, error) {
+	var about contract.About
+	r, err := g.run(ctx, verbSnapshot, sku)
+	if err != nil {
+		return Counters{}, about, err
+	}
+	if raw := r.str(2); raw != "" {
+		if err := json.Unmarshal([]byte(raw), &about); err != nil {
+			return Counters{}, about, fmt.Errorf("about of %s does not parse: %w", sku, err)
+		}
+	}
+	return parseCounters(sku, r, 3), about, nil
+}
+
+// ReadHold reads a hold's record; ok is false when there is none. Left is as in
+// HoldOutcome.
+func (g *Gate) ReadHold(ctx context.Context, sku, holdID string) (HoldOutcome, bool, error) {
+	r, err := g.run(ctx, verbRead, sku, "hold", holdID)
+	out, err := holdOutcome(sku, holdID, r, err)
+	return out, err == nil && out.Verdict == OK, err
+}
+
+// ReadEntry reads an entry's record with its position; ok is false when there
+// is none.
+func (g *Gate) ReadEntry(ctx context.Context, sku, entryID string) (Entry, bool, error) {
+	r, err := g.run(ctx, verbRead, sku, "entry", entryID)
+	if err != nil || r.str(0) != string(OK) {
+		return Entry{}, false, err
+	}
+	e, err := parseEntry(sku, entryID, r.str(5), r.int(2))
+	return e, err == nil, err
+}
+
+// Drain settles and hands out at most limit (1 to 500) due items of the outbox,
+// each moved 30 s ahead. After 20 handings an item comes last.
+func (g *Gate) Drain(ctx context.Context, sku string, limit int) (DrainOutcome, error) {
+	r, err := g.run(ctx, verbDrain, sku, limit)
+	if err != nil {
+		return DrainOutcome{}, err
+	}
+	out := DrainOutcome{Base: r.base()}
+	if left := r.int(2); left >= 0 {
+		out.Next = max(ms(left), time.Millisecond)
+	}
+	kinds := map[byte]ItemKind{'s': ItemStart, 'o': ItemOffer, 'e': ItemEnd}
+	const places = 7
+	for i := 3; i+places <= len(r); i += places {
+		item := Item{Kind: kinds[r.str(i)[0]], Handed: r.int(i + 1), EntryID: r.str(i + 3), HoldID: r.str(i + 5)}
+		if sealed := r.str(i + 2); sealed != "" {
+			item.Sealed = []byte(sealed)
+		}
+		if raw := r.str(i + 4); raw != "" {
+			if item.Entry, err = parseEntry(sku, item.EntryID, raw, 0); err != nil {
+				return DrainOutcome{}, err
+			}
+		}
+		if raw := r.str(i + 6); raw != "" {
+			h, err := parseHold(sku, item.HoldID, raw)
+			if err != nil {
+				return DrainOutcome{}, err
+			}
+			item.Hold = &h
+		}
+		out.Items = append(out.Items, item)
+	}
+	return out, nil
+}
+
+// Open sets the fence. OK; Moved when the server's replication id is not
+// ReplID any more; Existing when the SKU is open already. A SKU that New names
+// and that has lost only some of its keys stays closed.
+func (g *Gate) Open(ctx context.Context, req OpenRequest) (Base, error) {
+	r, err := g.run(ctx, verbOpen, req.SKU, req.ReplID, flag(req.New), max(req.Epoch, 1))
+	if err != nil {
+		return Base{}, err
+	}
+	return r.base(), nil
+}
+
+// Settings stores what the shop says of a SKU, and whether it is paused.
+// Resuming settles.
+func (g *Gate) Settings(ctx context.Context, req SettingsRequest) (Base, error) {
+	about, paused := "", ""
+	if req.About != nil {
+		raw, err := json.Marshal(req.About)
+		if err != nil {
+			return Base{}, err
+		}
+		about = string(raw)
+	}
+	if req.Paused != nil {
+		paused = fmt.Sprint(flag(*req.Paused))
+	}
+	r, err := g.run(ctx, verbSettings, req.SKU, about, req.Version, paused, req.Actor)
+	if err != nil {
+		return Base{}, err
+	}
+	return r.base(), nil
+}

@@ -1,0 +1,215 @@
+package redis
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/contract"
+)
+
+func TestReserveTakesUnitsOnceHoweverOftenItRepeats(t *testing.T) {
+	f := open(t, 3)
+	id := f.id(contract.HoldID)
+	first := f.reserve(id, 2)
+	require.Equal(t, OK, first.Verdict)
+	require.Equal(t, contract.HoldProvisional, first.Hold.State)
+	require.Equal(t, testLease, first.Left)
+	lines := f.lines()
+	f.pass(4 * time.Second)
+	again := f.reserve(id, 2)
+	require.Equal(t, OK, again.Verdict)
+	require.Equal(t, testLease, again.Left, "a repeat renews the lease")
+	require.Equal(t, [4]int64{3, 2, 0, 0}, f.parts())
+	require.Equal(t, lines, f.lines(), "a repeat moves nothing")
+
+	require.Equal(t, SoldOut, f.reserve(f.id(contract.HoldID), 2).Verdict, "all or nothing")
+	require.Equal(t, lines, f.lines(), "a refusal leaves nothing behind")
+}
+
+func TestLastUnitGoesToOneOfMany(t *testing.T) {
+	f := open(t, 5)
+	var wg sync.WaitGroup
+	ids := make([]string, 200)
+	won := make([]Verdict, len(ids))
+	for i := range ids {
+		ids[i] = f.id(contract.HoldID)
+	}
+	for i, id := range ids {
+		wg.Go(func() {
+			out, err := f.g.Reserve(t.Context(), ReserveRequest{SKU: f.sku, HoldID: id, Units: 1, Person: id})
+			if err == nil {
+				won[i] = out.Verdict
+			}
+		})
+	}
+	wg.Wait()
+	count := map[Verdict]int{}
+	for _, v := range won {
+		count[v]++
+	}
+	require.Equal(t, map[Verdict]int{OK: 5, SoldOut: 195}, count)
+	require.Equal(t, [4]int64{5, 5, 0, 0}, f.parts())
+}
+
+func TestLeaseThatEndsWasNeverPromised(t *testing.T) {
+	f := open(t, 1)
+	id := f.id(contract.HoldID)
+	f.reserve(id, 1)
+	f.pass(testLease - time.Millisecond)
+	require.Equal(t, SoldOut, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	f.pass(time.Millisecond)
+	require.Equal(t, int64(1), f.counters().OpenToAll)
+	require.Equal(t, contract.HoldSwept, f.hold(id).State)
+	require.Equal(t, Gone, f.adopt(id, false).Verdict, "the door never revives it")
+	require.Equal(t, [4]int64{1, 0, 0, 0}, f.parts())
+
+	require.Equal(t, OK, f.reserve(id, 1).Verdict, "a repeat tries afresh")
+	f.pass(testLease)
+	other := f.held()
+	require.Equal(t, SoldOut, f.reserve(id, 1).Verdict)
+	out := f.adopt(id, true)
+	require.Equal(t, SoldOut, out.Verdict)
+	require.Equal(t, contract.HoldRefused, out.Hold.State)
+	f.release(other, contract.ReasonShop)
+	require.Equal(t, Existing, f.reserve(id, 1).Verdict, "the id is spent")
+	require.Equal(t, Existing, f.adopt(id, true).Verdict)
+	require.Equal(t, [4]int64{1, 0, 0, 0}, f.parts())
+}
+
+func TestHoldWorkflowAdoptsAfreshWhenAUnitIsFree(t *testing.T) {
+	f := open(t, 1)
+	id := f.id(contract.HoldID)
+	f.reserve(id, 1)
+	f.pass(2 * testLease)
+	out := f.adopt(id, true)
+	require.Equal(t, OK, out.Verdict)
+	require.Equal(t, contract.HoldHeld, out.Hold.State)
+	require.Equal(t, 10*time.Minute, out.Left)
+	f.pass(time.Minute)
+	require.Equal(t, out.Hold.Deadline, f.adopt(id, false).Hold.Deadline, "the deadline stays the first one")
+	require.Equal(t, [4]int64{1, 1, 0, 0}, f.parts())
+}
+
+func TestExtensionHappensOnce(t *testing.T) {
+	f := open(t, 1)
+	id := f.held()
+	extend := func() HoldOutcome {
+		return must[HoldOutcome](f)(f.g.AdoptHold(t.Context(), AdoptHoldRequest{
+			SKU: f.sku, HoldID: id, HoldFor: time.Hour, ByWorkflow: true,
+			Extend: &Extension{By: 5 * time.Minute, Amount: &contract.Money{Amount: 123456789012345678, Currency: "EUR"}},
+		}))
+	}
+	before := f.hold(id).Deadline
+	require.Equal(t, before.Add(5*time.Minute), extend().Hold.Deadline)
+	out := extend()
+	require.Equal(t, before.Add(5*time.Minute), out.Hold.Deadline)
+	require.True(t, out.Hold.Extended)
+	require.Equal(t, &contract.Money{Amount: 123456789012345678, Currency: "EUR"}, out.Hold.Amount, "every digit is kept")
+}
+
+func TestConfirmIsOneSale(t *testing.T) {
+	f := open(t, 2)
+	id := f.held()
+	require.Equal(t, OK, f.confirm(id, `pi_"1|\`).Verdict)
+	require.Equal(t, [4]int64{1, 0, 0, 1}, f.parts(), "available counts at once")
+	require.Equal(t, int64(1), f.counters().OpenToAll)
+	lines := f.lines()
+	out := f.confirm(id, `pi_"1|\`)
+	require.Equal(t, OK, out.Verdict)
+	require.Equal(t, `pi_"1|\`, out.Hold.PaymentRef)
+	require.Equal(t, Conflict, f.confirm(id, "pi_2").Verdict)
+	require.Equal(t, Existing, f.release(id, contract.ReasonShop).Verdict)
+	require.Equal(t, Existing, f.release(id, contract.ReasonExpired).Verdict)
+	require.Equal(t, Existing, f.reserve(id, 1).Verdict)
+	require.Equal(t, Existing, f.lapse(id).Verdict)
+	require.Equal(t, lines, f.lines())
+	require.Equal(t, Unknown, f.confirm(f.id(contract.HoldID), "pi_1").Verdict)
+}
+
+func TestReleaseGivesBackOnce(t *testing.T) {
+	f := open(t, 1)
+	id := f.held()
+	require.Equal(t, OK, f.release(id, contract.ReasonShopper).Verdict)
+	require.Equal(t, Existing, f.release(id, contract.ReasonExpired).Verdict)
+	require.Equal(t, [4]int64{1, 0, 0, 0}, f.parts())
+	require.Equal(t, HoldEnded, f.confirm(id, "pi_1").Verdict)
+	require.Equal(t, contract.HoldReleased, f.hold(id).State)
+	require.Equal(t, Unknown, f.release(f.id(contract.HoldID), contract.ReasonShop).Verdict)
+}
+
+func TestExpiryIsRefusedEarlyAndPaymentWinsUntilItComes(t *testing.T) {
+	f := open(t, 2)
+	id, paid := f.held(), f.held()
+	f.pass(10*time.Minute - 5*time.Millisecond)
+	out := f.release(id, contract.ReasonExpired)
+	require.Equal(t, Early, out.Verdict)
+	require.Equal(t, 5*time.Millisecond, out.Left)
+	f.pass(5 * time.Millisecond)
+	early, err := f.g.Release(t.Context(), ReleaseRequest{
+		SKU: f.sku, HoldID: id, Reason: contract.ReasonExpired, Deadline: out.Hold.Deadline.Add(time.Minute),
+	})
+	require.NoError(t, err)
+	require.Equal(t, Early, early.Verdict, "the caller's later deadline (grace) counts")
+	require.Equal(t, OK, f.confirm(paid, "pi_1").Verdict, "past its deadline, before its ending")
+	require.Equal(t, OK, f.release(id, contract.ReasonExpired).Verdict)
+	require.Equal(t, contract.HoldExpired, f.hold(id).State)
+	require.Equal(t, [4]int64{1, 0, 0, 1}, f.parts())
+}
+
+func TestRefundMarkAndSaleExcludeEachOther(t *testing.T) {
+	f := open(t, 1)
+	id := f.held()
+	refund := func(ref string) Verdict {
+		return must[HoldOutcome](f)(f.g.Refund(t.Context(), f.sku, id, ref, "test")).Verdict
+	}
+	require.Equal(t, OK, refund("pi_late"))
+	lines := f.lines()
+	require.Equal(t, OK, refund("pi_late"))
+	require.Equal(t, lines, f.lines())
+	require.Equal(t, Refunded, f.confirm(id, "pi_late").Verdict, "a marked payment never sells")
+	require.Equal(t, OK, f.confirm(id, "pi_good").Verdict)
+	require.Equal(t, MadeSale, refund("pi_good"), "the payment that sold is never refunded")
+	require.Equal(t, OK, refund("pi_second"))
+	require.Equal(t, []string{"pi_late", "pi_second"}, f.hold(id).Refunded)
+	unknown := must[HoldOutcome](f)(f.g.Refund(t.Context(), f.sku, f.id(contract.HoldID), "pi", "test"))
+	require.Equal(t, Unknown, unknown.Verdict)
+}
+
+func TestMoreLeasesThanOneSweepAnswersAgainNeverSoldOut(t *testing.T) {
+	f := open(t, 200)
+	for range 200 {
+		require.Equal(t, OK, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	}
+	f.pass(testLease)
+	id, agains := f.id(contract.HoldID), 0
+	out := f.reserve(id, 1)
+	for ; out.Verdict == Again; out = f.reserve(id, 1) {
+		agains++
+	}
+	require.Equal(t, OK, out.Verdict)
+	require.Equal(t, 3, agains)
+	require.Equal(t, [4]int64{200, 1, 0, 0}, f.parts())
+}
+
+func TestEndedRecordsArePurgedAfterTheirRetention(t *testing.T) {
+	f := open(t, 3)
+	released, sold, live := f.held(), f.held(), f.held()
+	f.release(released, contract.ReasonShop)
+	f.confirm(sold, "pi_1")
+	f.pass(31 * 24 * time.Hour)
+	f.counters()
+	_, ok, err := f.g.ReadHold(t.Context(), f.sku, released)
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.Equal(t, contract.HoldSold, f.hold(sold).State)
+	f.pass(400 * 24 * time.Hour)
+	f.counters()
+	_, ok, err = f.g.ReadHold(t.Context(), f.sku, sold)
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.Equal(t, contract.HoldHeld, f.hold(live).State, "a live record never goes")
+	require.Equal(t, [4]int64{2, 1, 0, 1}, f.parts())
+}

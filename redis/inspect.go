@@ -1,0 +1,155 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"holdfast/contract"
+)
+
+// Reading a SKU whose gate is closed. Nothing moves while it is, so plain reads
+// are enough; an opening then names the replication id that was read first.
+
+// Inspection is what a closed SKU holds.
+type Inspection struct {
+	ReplID  string
+	Missing bool // no stock key
+	// Problems says where counters and records disagree; empty when they agree.
+	Problems  []string
+	Counters  Counters // OnHand, Held, Offered, Sold, Received, Corrected, Epoch only
+	SoldHolds int64
+}
+
+var replIDPattern = regexp.MustCompile(`master_replid:([0-9a-f]+)`)
+
+// Inspect adds a SKU's records up and compares them with its counters.
+func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
+	var in Inspection
+	unavailable := func(err error) (Inspection, error) {
+		return Inspection{}, fmt.Errorf("%w: inspect %s: %w", ErrUnavailable, sku, err)
+	}
+	if !g.opts.FenceOff {
+		info, err := g.rdb.Info(ctx, "replication").Result()
+		if err != nil {
+			return unavailable(err)
+		}
+		if m := replIDPattern.FindStringSubmatch(info); m != nil {
+			in.ReplID = m[1]
+		}
+	}
+	stock, err := g.rdb.HGetAll(ctx, key(sku, "stock")).Result()
+	if err != nil {
+		return unavailable(err)
+	}
+	if len(stock) == 0 {
+		in.Missing = true
+		return in, nil
+	}
+	num := func(field string) int64 {
+		n, err := strconv.ParseInt(stock[field], 10, 64)
+		if err != nil && stock[field] != "" {
+			in.Problems = append(in.Problems, fmt.Sprintf("%s reads %q", field, stock[field]))
+		}
+		return n
+	}
+	in.Counters = Counters{
+		SKU: sku, OnHand: num("on_hand"), Held: num("held"), Offered: num("offered"), Sold: num("sold"),
+		Received: num("received"), Corrected: num("corrected"), Epoch: num("epoch"),
+	}
+	var held, offered, sold int64
+	iter := g.rdb.HScan(ctx, key(sku, "holds"), 0, "", 500).Iterator()
+	for iter.Next(ctx) {
+		id := iter.Val()
+		if !iter.Next(ctx) {
+			break
+		}
+		h, err := parseHold(sku, id, iter.Val())
+		if err != nil {
+			in.Problems = append(in.Problems, err.Error())
+			continue
+		}
+		switch h.State {
+		case contract.HoldOffered:
+			offered += h.Units
+		case contract.HoldProvisional, contract.HoldHeld:
+			held += h.Units
+		case contract.HoldSold:
+			sold += h.Units
+			in.SoldHolds++
+		}
+	}
+	if err := iter.Err(); err != nil {
+		return unavailable(err)
+	}
+	c := in.Counters
+	// Old sales are purged: their records may add up to less, never to more.
+	for _, part := range []struct {
+		name          string
+		counter, adds int64
+		wrong         bool
+	}{
+		{"held", c.Held, held, c.Held != held},
+		{"offered", c.Offered, offered, c.Offered != offered},
+		{"sold", c.Sold, sold, c.Sold < sold},
+		{"received + corrected", c.Received + c.Corrected, c.OnHand + c.Sold, c.Received+c.Corrected != c.OnHand+c.Sold},
+	} {
+		if part.wrong {
+			in.Problems = append(in.Problems, fmt.Sprintf("%s is %d, the parts add up to %d", part.name, part.counter, part.adds))
+		}
+	}
+	return in, nil
+}
+
+// InspectRecords answers those of ids (of holds and entries) that have no
+// record.
+func (g *Gate) InspectRecords(ctx context.Context, sku string, ids []string) ([]string, error) {
+	var missing []string
+	for _, name := range []string{"holds", "entries"} {
+		var mine []string
+		for _, id := range ids {
+			if isHold := len(id) > len(contract.HoldPrefix) && id[:len(contract.HoldPrefix)] == contract.HoldPrefix; isHold == (name == "holds") {
+				mine = append(mine, id)
+			}
+		}
+		if len(mine) == 0 {
+			continue
+		}
+		records, err := g.rdb.HMGet(ctx, key(sku, name), mine...).Result()
+		if err != nil {
+			return nil, fmt.Errorf("%w: inspect %s: %w", ErrUnavailable, sku, err)
+		}
+		for i, r := range records {
+			if r == nil {
+				missing = append(missing, mine[i])
+			}
+		}
+	}
+	return missing, nil
+}
+
+// InspectEvents answers the outcomes of those of eventIDs that the gate has
+// decided, without counters.
+func (g *Gate) InspectEvents(ctx context.Context, sku string, eventIDs []string) (map[string]StockOutcome, error) {
+	out := make(map[string]StockOutcome, len(eventIDs))
+	if len(eventIDs) == 0 {
+		return out, nil
+	}
+	values, err := g.rdb.HMGet(ctx, key(sku, "events"), eventIDs...).Result()
+	if err != nil {
+		return nil, fmt.Errorf("%w: events of %s: %w", ErrUnavailable, sku, err)
+	}
+	for i, v := range values {
+		raw, ok := v.(string)
+		if !ok {
+			continue
+		}
+		r, err := parseRecord(eventIDs[i], raw, 4)
+		if err != nil {
+			return nil, err
+		}
+		out[eventIDs[i]] = StockOutcome{Base: Base{Verdict: OK}, EventID: eventIDs[i], Applied: r.int(1) == 1, Reason: r.str(2), Delta: r.int(3)}
+	}
+	return out, nil
+}

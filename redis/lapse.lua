@@ -1,0 +1,22 @@
+-- lapse: ends an offer whose deadline has passed; only its entry's workflow
+-- asks, so that needs no word of it.
+-- ARGV +1 hold id. Refused: early, claimed (pressed meanwhile; until its
+-- deadline), existing (ended before), unknown.
+-- Answers {verdict, wake, ms left, ms now, 0, record}.
+if SHUT then return SHUT end
+local id = arg(1)
+sweep()
+local h = touch_hold(id)
+if not h then return finish_hold('unknown', nil) end
+local state = h[H_STATE]
+if state == 'provisional' or state == 'held' then return finish_hold('claimed', h) end
+if state ~= 'offered' then return finish_hold('existing', h) end
+local left = early(h[H_DEADLINE])
+if left > 0 then
+  local out = finish_hold('early', h)
+  out[3] = left
+  return out
+end
+give_back(id, h, 'lapsed', 'lapse', 'lapsed', 'offer timer')
+end_entry(h[H_ENTRY], 'lapsed', false)
+return finish_hold('ok', h)

@@ -1,0 +1,393 @@
+package redis
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/contract"
+)
+
+func TestFreedUnitsGoToTheLineInOrderOfArrival(t *testing.T) {
+	f := open(t, 0)
+	var entries []string
+	for i := range 5 {
+		entries = append(entries, f.waits(fmt.Sprint("p", i), 1))
+	}
+	require.Equal(t, int64(5), f.entry(entries[4]).Position)
+	out := f.restock("e1", 3)
+	require.True(t, out.Wake)
+	require.Equal(t, int64(0), out.Counters.OpenToAll)
+	require.Equal(t, int64(3), out.Counters.Offered)
+	for i, id := range entries {
+		want := contract.EntryOffered
+		if i >= 3 {
+			want = contract.EntryWaiting
+		}
+		require.Equal(t, want, f.entry(id).State, "entry %d", i)
+	}
+	require.Equal(t, int64(1), f.entry(entries[3]).Position, "offered entries are not in the line")
+
+	refused := f.reserve(f.id(contract.HoldID), 1)
+	require.Equal(t, ReservedForLine, refused.Verdict)
+	require.Equal(t, int64(2), refused.Waiting)
+
+	var told []string
+	for _, item := range f.drain().Items {
+		require.Equal(t, ItemOffer, item.Kind)
+		require.Equal(t, item.EntryID, item.Hold.EntryID)
+		told = append(told, item.EntryID)
+	}
+	require.Equal(t, entries[:3], told, "told in order of arrival")
+}
+
+func TestOneFreedUnitIsOneOffer(t *testing.T) {
+	f := open(t, 1)
+	id := f.held()
+	a, b := f.waits("a", 1), f.waits("b", 1)
+	f.release(id, contract.ReasonShop)
+	require.Equal(t, contract.EntryOffered, f.entry(a).State)
+	require.Equal(t, contract.EntryWaiting, f.entry(b).State)
+	f.restock("e2", 1)
+	f.restock("e3", 1)
+	require.Equal(t, contract.EntryOffered, f.entry(b).State)
+	require.Equal(t, int64(1), f.counters().OpenToAll, "with nobody left waiting, units open to all")
+}
+
+func TestAPersonHasOnePlace(t *testing.T) {
+	f := open(t, 0)
+	first := f.joinAs("ada", 1)
+	require.True(t, first.Created)
+	second := f.joinAs("ada", 3)
+	require.False(t, second.Created)
+	require.Equal(t, first.Entry.ID, second.Entry.ID)
+	require.Equal(t, int64(1), second.Entry.Units)
+	f.joinAs("bob", 1)
+	require.Equal(t, contract.EntryLeft, f.leave(first.Entry.ID, contract.EntryLeft).Entry.State)
+	again := f.joinAs("ada", 1)
+	require.True(t, again.Created)
+	require.Equal(t, int64(2), again.Entry.Position, "rejoining goes to the back")
+	require.Equal(t, int64(2), f.counters().Waiting, "the line counts live entries only")
+}
+
+func TestSimultaneousJoinsHaveStrictlyGrowingArrivals(t *testing.T) {
+	f := open(t, 0)
+	var wg sync.WaitGroup
+	ids := make([]string, 100)
+	for i := range ids {
+		ids[i] = f.id(contract.EntryID)
+	}
+	for i, id := range ids {
+		wg.Go(func() {
+			_, err := f.g.Join(t.Context(), JoinRequest{SKU: f.sku, EntryID: id, Person: fmt.Sprint("p", i), Units: 1})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	seen := map[int64]bool{}
+	for _, id := range ids {
+		seen[f.entry(id).Position] = true
+	}
+	require.Len(t, seen, 100)
+}
+
+func TestAnUnacknowledgedEntryKeepsItsTurnForOneLease(t *testing.T) {
+	f := open(t, 1)
+	late := f.joinAs("late", 1).Entry.ID
+	prompt := f.waits("prompt", 1)
+	require.Equal(t, ReservedForLine, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	require.Equal(t, contract.EntryWaiting, f.entry(prompt).State, "the line stops at the first")
+	d := f.drain()
+	require.Empty(t, d.Items)
+	require.Equal(t, startDelay, d.Next)
+
+	f.pass(testLease)
+	f.counters()
+	require.Equal(t, contract.EntryOffered, f.entry(prompt).State, "then it is passed over")
+	f.restock("e2", 1)
+	require.Equal(t, int64(1), f.counters().OpenToAll, "a passed-over entry keeps nobody out")
+	require.Equal(t, int64(1), f.entry(late).Position)
+	f.ack(late)
+	require.Equal(t, contract.EntryOffered, f.entry(late).State)
+}
+
+func TestALateAcknowledgementReturnsToItsOwnPlace(t *testing.T) {
+	f := open(t, 0)
+	first := f.joinAs("first", 1).Entry.ID
+	second := f.waits("second", 1)
+	f.pass(2 * testLease)
+	f.ack(first)
+	f.restock("e1", 1)
+	require.Equal(t, contract.EntryOffered, f.entry(first).State)
+	require.Equal(t, contract.EntryWaiting, f.entry(second).State)
+}
+
+func TestThePressOfAnOfferTakesItAndAWalkInNever(t *testing.T) {
+	f := open(t, 0)
+	entry := f.waits("ada", 1)
+	f.restock("e1", 1)
+	offer := f.entry(entry).HoldID
+	number, err := contract.HoldNumber(offer)
+	require.NoError(t, err)
+	require.Equal(t, contract.SKUNumber(f.sku), number)
+	_, err = contract.HoldIDBytes(offer)
+	require.NoError(t, err, "an offer's id is canonical base32")
+
+	require.Equal(t, Unknown, f.press(f.id(contract.HoldID)).Verdict, "a link never makes a record")
+	out := f.press(offer)
+	require.Equal(t, OK, out.Verdict)
+	require.Equal(t, contract.HoldProvisional, out.Hold.State)
+	require.Equal(t, contract.EntryHolding, f.entry(entry).State)
+	held := f.adopt(offer, false)
+	again := f.press(offer)
+	require.Equal(t, Existing, again.Verdict)
+	require.Equal(t, held.Hold.Deadline, again.Hold.Deadline, "pressed again: the same deadline")
+	require.Equal(t, Claimed, f.lapse(offer).Verdict)
+	require.Equal(t, OK, f.confirm(offer, "pi_1").Verdict)
+	require.Equal(t, contract.EntryBought, f.entry(entry).State)
+	require.Equal(t, Existing, f.press(offer).Verdict)
+	require.Equal(t, [4]int64{0, 0, 0, 1}, f.parts())
+	require.True(t, f.joinAs("ada", 1).Created, "who bought may join again")
+}
+
+func TestADeadPressGivesTheOfferBackOnce(t *testing.T) {
+	f := open(t, 0)
+	entry := f.waits("ada", 1)
+	f.restock("e1", 1)
+	offer := f.entry(entry).HoldID
+	f.told(offer, true)
+	f.pass(15*time.Minute - time.Second)
+	f.press(offer)
+	f.pass(testLease)
+	require.Equal(t, [4]int64{1, 0, 1, 0}, f.parts(), "an ended lease of an offer counts as offered")
+	require.Equal(t, contract.EntryOffered, f.entry(entry).State)
+	early := f.lapse(offer)
+	require.Equal(t, Early, early.Verdict)
+	require.Equal(t, 2*time.Minute, early.Left)
+	f.press(offer)
+	f.pass(testLease)
+	require.Equal(t, 110*time.Second, f.lapse(offer).Left, "the deadline moves once")
+	f.pass(2 * time.Minute)
+	require.Equal(t, OK, f.lapse(offer).Verdict)
+	require.Equal(t, contract.EntryLapsed, f.entry(entry).State)
+}
+
+func TestTheHoldWorkflowOfADeadPressTakesTheOfferAgain(t *testing.T) {
+	f := open(t, 0)
+	entry := f.waits("ada", 1)
+	f.restock("e1", 1)
+	offer := f.entry(entry).HoldID
+	f.press(offer)
+	f.pass(testLease)
+	require.Equal(t, Gone, f.adopt(offer, false).Verdict)
+	out := f.adopt(offer, true)
+	require.Equal(t, OK, out.Verdict)
+	require.Equal(t, entry, out.Hold.EntryID)
+	require.Equal(t, contract.EntryHolding, f.entry(entry).State)
+	require.Equal(t, [4]int64{1, 1, 0, 0}, f.parts())
+}
+
+func TestLapsePassesTheUnitOn(t *testing.T) {
+	f := open(t, 0)
+	a, b := f.waits("a", 1), f.waits("b", 1)
+	f.restock("e1", 1)
+	offer := f.entry(a).HoldID
+	require.Equal(t, Early, f.lapse(offer).Verdict)
+	require.Equal(t, 16*time.Minute, f.told(offer, false).Left, "window and sent grace")
+	f.pass(time.Minute)
+	sent := f.told(offer, true)
+	require.Equal(t, 15*time.Minute, sent.Left)
+	f.pass(time.Minute)
+	require.Equal(t, sent.Hold.Deadline, f.told(offer, true).Hold.Deadline, "sent is final")
+	require.Equal(t, sent.Hold.Deadline, f.told(offer, false).Hold.Deadline)
+	f.pass(14 * time.Minute)
+	out := f.lapse(offer)
+	require.Equal(t, OK, out.Verdict)
+	require.Equal(t, contract.EntryLapsed, f.entry(a).State)
+	require.Equal(t, contract.EntryOffered, f.entry(b).State)
+	require.Equal(t, Existing, f.lapse(offer).Verdict)
+	require.Equal(t, Existing, f.press(offer).Verdict, "a link never revives a lapsed offer")
+	require.Equal(t, Gone, f.told(offer, false).Verdict)
+}
+
+func TestAnOfferNeverOutlivesItsGreatestAge(t *testing.T) {
+	f := open(t, 0)
+	entry := f.waits("a", 1)
+	f.restock("e1", 1)
+	offer := f.entry(entry).HoldID
+	f.pass(48*time.Hour - time.Minute)
+	require.Equal(t, time.Minute, f.told(offer, false).Left)
+}
+
+func TestEndsOfAHoldEndItsEntry(t *testing.T) {
+	for reason, want := range map[string]contract.EntryState{
+		contract.ReasonShopper:       contract.EntryLeft,
+		contract.ReasonPaymentFailed: contract.EntryLapsed,
+		contract.ReasonShop:          contract.EntryLapsed,
+		contract.ReasonExpired:       contract.EntryLapsed,
+	} {
+		f := open(t, 0)
+		entry, next := f.waits("a", 1), f.waits("b", 1)
+		f.restock("e1", 1)
+		offer := f.entry(entry).HoldID
+		f.ackOffers()
+		f.press(offer)
+		f.adopt(offer, true)
+		f.pass(10 * time.Minute)
+		require.Equal(t, OK, f.release(offer, reason).Verdict)
+		require.Equal(t, want, f.entry(entry).State, reason)
+		require.Equal(t, contract.EntryOffered, f.entry(next).State, "each route wakes the line")
+		items := f.drain().Items
+		require.Len(t, items, 2)
+		require.Equal(t, ItemEnd, items[0].Kind)
+		require.Equal(t, entry, items[0].EntryID)
+		require.Equal(t, offer, items[0].HoldID)
+		require.Equal(t, ItemOffer, items[1].Kind)
+	}
+}
+
+func (f *fixture) ackOffers() {
+	for _, item := range f.drain().Items {
+		_, err := f.g.AdoptOffer(f.t.Context(), f.sku, item.HoldID)
+		require.NoError(f.t, err)
+	}
+}
+
+func TestLeaving(t *testing.T) {
+	f := open(t, 0)
+	waiting, offered, next := f.waits("b", 1), f.waits("a", 1), f.waits("c", 1)
+	f.leave(waiting, contract.EntryLeft)
+	f.restock("e1", 1)
+	require.Equal(t, contract.EntryOffered, f.entry(offered).State)
+	require.Equal(t, contract.EntryOffered, f.leave(offered, contract.EntryExpired).Entry.State, "an entry expires only while waiting")
+	offer := f.entry(offered).HoldID
+	f.leave(offered, contract.EntryLeft)
+	require.Equal(t, contract.HoldReleased, f.hold(offer).State, "the offer ends at once")
+	require.Equal(t, contract.EntryOffered, f.entry(next).State)
+	lines := f.lines()
+	f.leave(offered, contract.EntryRemoved)
+	f.leave(waiting, contract.EntryLeft)
+	require.Equal(t, lines, f.lines())
+	require.Equal(t, contract.EntryLeft, f.entry(offered).State)
+
+	held := f.entry(next).HoldID
+	f.press(held)
+	f.adopt(held, true)
+	e := f.leave(next, contract.EntryLeft).Entry
+	require.Equal(t, contract.EntryHolding, e.State, "a hold already pressed runs on")
+	require.True(t, e.Leaving)
+	f.release(held, contract.ReasonPaymentFailed)
+	require.Equal(t, contract.EntryLeft, f.entry(next).State)
+	require.Equal(t, [4]int64{1, 0, 0, 0}, f.parts())
+	missing := must[EntryOutcome](f)(f.g.Leave(t.Context(), LeaveRequest{SKU: f.sku, EntryID: f.id(contract.EntryID), State: contract.EntryLeft}))
+	require.Equal(t, Unknown, missing.Verdict)
+}
+
+func TestLeavingDuringADeadPressFreesTheUnit(t *testing.T) {
+	f := open(t, 0)
+	entry := f.waits("a", 1)
+	f.restock("e1", 1)
+	offer := f.entry(entry).HoldID
+	f.press(offer)
+	f.leave(entry, contract.EntryLeft)
+	f.pass(testLease)
+	require.Equal(t, int64(1), f.counters().OpenToAll)
+	require.Equal(t, contract.EntryLeft, f.entry(entry).State)
+	require.Equal(t, contract.HoldReleased, f.hold(offer).State)
+}
+
+func TestTheHeadThatWantsMoreIsOfferedWhatThereIs(t *testing.T) {
+	f := open(t, 0)
+	a, b := f.waits("a", 2), f.waits("b", 1)
+	f.restock("e1", 1)
+	require.Equal(t, int64(1), f.hold(f.entry(a).HoldID).Units)
+	require.Equal(t, contract.EntryWaiting, f.entry(b).State, "nobody skips the head")
+}
+
+func TestOutboxHandsOutUntilAcknowledged(t *testing.T) {
+	f := open(t, 0)
+	joined := f.joinAs("ada", 1).Entry
+	require.Empty(t, f.drain().Items, "the door starts it first")
+	f.pass(startDelay)
+	items := f.drain().Items
+	require.Len(t, items, 1)
+	require.Equal(t, ItemStart, items[0].Kind)
+	require.Equal(t, []byte("sealed\x00ada"), items[0].Sealed)
+	require.Equal(t, "ada", items[0].Entry.Person)
+	require.Empty(t, f.drain().Items)
+	for range 22 {
+		f.pass(30 * time.Second)
+		items = f.drain().Items
+		if len(items) == 1 && items[0].Handed == 20 {
+			break
+		}
+	}
+	require.Equal(t, int64(20), items[0].Handed)
+	f.pass(30 * time.Second)
+	require.Empty(t, f.drain().Items, "after 20 handings it comes last")
+	f.ack(joined.ID)
+	f.pass(time.Hour)
+	require.Empty(t, f.drain().Items)
+	sealed, err := shared.HLen(t.Context(), key(f.sku, "parcels")).Result()
+	require.NoError(t, err)
+	require.Zero(t, sealed, "the number's sealed copy is gone")
+}
+
+func TestPausedOffersStayInTheOutboxAndReturnToIt(t *testing.T) {
+	f := open(t, 0)
+	entry := f.waits("a", 1)
+	f.restock("e1", 1)
+	offer := f.entry(entry).HoldID
+	f.pause(true)
+	require.Empty(t, f.drain().Items)
+	f.pause(false)
+	require.Len(t, f.drain().Items, 1)
+	_, err := f.g.AdoptOffer(t.Context(), f.sku, offer)
+	require.NoError(t, err)
+	f.pause(true)
+	require.Equal(t, Paused, f.told(offer, false).Verdict)
+	f.pause(false)
+	require.Len(t, f.drain().Items, 1, "told again when the SKU resumes")
+}
+
+func TestABigRestockIsOfferedInBoundedBites(t *testing.T) {
+	f := open(t, 0)
+	var entries []string
+	for i := range 100 {
+		entries = append(entries, f.waits(fmt.Sprint("p", i), 1))
+	}
+	out := f.restock("e1", 100)
+	require.Equal(t, int64(32), out.Counters.Offered)
+	require.Equal(t, int64(0), out.Counters.OpenToAll, "what is not yet offered is the line's")
+	require.True(t, out.Wake)
+	for f.counters().Offered < 100 {
+	}
+	var told []string
+	for _, item := range f.drain().Items {
+		told = append(told, item.EntryID)
+	}
+	require.Equal(t, entries, told)
+}
+
+func TestWakeComesAtMostOnceASecondAndNeverStrandsTheOutbox(t *testing.T) {
+	f := open(t, 0)
+	f.waits("a", 1)
+	f.waits("b", 1)
+	require.True(t, f.restock("e1", 1).Wake)
+	require.False(t, f.restock("e2", 1).Wake)
+	f.pass(time.Second)
+	require.True(t, f.restock("e3", 1).Wake, "a lost wake is repeated by the next call")
+	f.drain()
+	require.False(t, f.restock("e4", 1).Wake, "nothing is due")
+	joined := f.joinAs("c", 1)
+	require.True(t, joined.Wake, "free units wait for an acknowledgement: someone must come back")
+	require.Equal(t, startDelay, f.drain().Next)
+	out := f.ack(joined.Entry.ID)
+	require.Equal(t, contract.EntryOffered, out.Entry.State)
+	require.True(t, out.Wake, "a drain makes the next wake due at once")
+}

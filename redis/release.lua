@@ -1,0 +1,27 @@
+-- release: ends a live hold and frees its units.
+-- ARGV +1 hold id, +2 reason, +3 actor, +4 the deadline in ms that the caller
+-- knows, for reason expired, which is refused as early before it, before the
+-- record's own, and while a reopened gate is quiet.
+-- A repeat answers "existing". {verdict, wake, ms left, ms now, 0, record}
+if SHUT then return SHUT end
+local id, reason = arg(1), arg(2)
+sweep()
+local h = touch_hold(id)
+if not h then return finish_hold('unknown', nil) end
+local state = h[H_STATE]
+if state ~= 'held' and state ~= 'provisional' and state ~= 'offered' then return finish_hold('existing', h) end
+if reason == 'expired' then
+  local left = early(math.max(h[H_DEADLINE], num(4)))
+  if left > 0 then
+    local out = finish_hold('early', h)
+    out[3] = left
+    return out
+  end
+end
+give_back(id, h, reason == 'expired' and 'expired' or 'released', 'release', reason, arg(3))
+local e = h[H_ENTRY] ~= '' and get_entry(h[H_ENTRY])
+if e then
+  local gone = reason == 'shopper' or reason == 'left' or e[E_LEAVING] == 1
+  end_entry(h[H_ENTRY], gone and 'left' or 'lapsed', true)
+end
+return finish_hold('ok', h)

@@ -1,0 +1,166 @@
+package redis
+
+import (
+	"time"
+
+	"holdfast/contract"
+)
+
+// Actors of ledger lines that the product itself writes.
+const (
+	ActorHoldTimer  = "hold timer"
+	ActorOfferTimer = "offer timer"
+	ActorShopper    = "shopper"
+	ActorLease      = "lease"
+	ActorSettle     = "settle"
+)
+
+// Base is part of every outcome.
+type Base struct {
+	Verdict Verdict
+	// Wake asks the caller to signal Stock settle: the outbox has something due.
+	Wake bool
+}
+
+// StockOutcome answers Stock.
+type StockOutcome struct {
+	Base
+	EventID  string
+	Applied  bool
+	Reason   string // why not applied
+	Delta    int64  // what on_hand moved by
+	Counters Counters
+}
+
+// JoinRequest asks for a place in the line. EntryID is fresh; a person with a
+// live entry gets that one back and EntryID is not used.
+type JoinRequest struct {
+	SKU     string
+	EntryID string
+	Person  string
+	Units   int64
+	Sealed  []byte
+}
+
+// JoinOutcome answers Join. Backlog is the number of entries not yet
+// acknowledged.
+type JoinOutcome struct {
+	Base
+	Entry   Entry
+	Created bool
+	Backlog int64
+}
+
+// LeaveRequest ends an entry. State is one of EntryLeft, EntryExpired (only
+// from waiting), EntryOptedOut, EntryUnreachable, EntryRemoved. Owner is true
+// when the entry's workflow itself asks, which then needs no word of it.
+type LeaveRequest struct {
+	SKU     string
+	EntryID string
+	State   contract.EntryState
+	Actor   string
+	Owner   bool
+}
+
+// EntryOutcome answers Leave and AdoptEntry.
+type EntryOutcome struct {
+	Base
+	Entry Entry
+}
+
+// ReserveRequest takes units under a lease. A press names an existing offer and
+// leaves Units, Person empty.
+type ReserveRequest struct {
+	SKU    string
+	HoldID string
+	Units  int64
+	Person string
+	Press  bool
+	Actor  string
+}
+
+// HoldOutcome answers the verbs on a hold. Left is what remains until Deadline
+// by the gate's clock, never negative.
+type HoldOutcome struct {
+	Base
+	Hold    Hold
+	Left    time.Duration
+	Now     time.Time // the gate's clock
+	Waiting int64     // reserve refused as reserved-for-line
+}
+
+// AdoptHoldRequest says that an owner knows of a hold. The Hold workflow fills
+// Units and Person so that a swept record can be tried afresh; the door leaves
+// ByWorkflow false and gets Gone for a swept record.
+type AdoptHoldRequest struct {
+	SKU        string
+	HoldID     string
+	HoldFor    time.Duration
+	ByWorkflow bool
+	Units      int64
+	Person     string
+	Extend     *Extension
+}
+
+// Extension moves the deadline of a held hold once.
+type Extension struct {
+	By     time.Duration
+	Amount *contract.Money
+}
+
+// ToldRequest is made right before each attempt to send an offer's text, and
+// once more with Sent when the provider has sent it.
+type ToldRequest struct {
+	SKU       string
+	HoldID    string
+	Window    time.Duration
+	SentGrace time.Duration
+	MaxAge    time.Duration
+	Sent      bool
+}
+
+// ConfirmRequest turns a hold into a sale.
+type ConfirmRequest struct {
+	SKU        string
+	HoldID     string
+	PaymentRef string
+	Amount     *contract.Money
+	Actor      string
+}
+
+// ReleaseRequest ends a live hold. With Reason contract.ReasonExpired it is
+// refused as Early before Deadline, the deadline that the caller knows, or the
+// record's when that is later, plus Grace when a payment had started.
+type ReleaseRequest struct {
+	SKU      string
+	HoldID   string
+	Reason   string
+	Actor    string
+	Deadline time.Time
+}
+
+// DrainOutcome answers Drain. Next is how long until something more is due, 0
+// when nothing is.
+type DrainOutcome struct {
+	Base
+	Items []Item
+	Next  time.Duration
+}
+
+// OpenRequest sets the fence. New opens a SKU that has no stock key; otherwise
+// ReplID must still be the server's.
+type OpenRequest struct {
+	SKU    string
+	ReplID string
+	New    bool
+	Epoch  int64
+}
+
+// SettingsRequest changes what the gate needs to know of a SKU.
+type SettingsRequest struct {
+	SKU     string
+	About   *contract.About
+	Version int64 // of About; an older one is ignored
+	Paused  *bool
+	Actor   string
+}

@@ -1,0 +1,49 @@
+-- reserve: takes units under a lease.
+-- ARGV +1 hold id, +2 units, +3 person, +4 "1" for a press of the offer with
+-- this id, +5 actor.
+-- Repeat: provisional → lease renewed; swept → tried afresh; anything else → as
+-- it is ("existing"). A press never makes a record.
+-- Answers {verdict, wake, ms left, ms now, waiting, record}.
+if SHUT then return SHUT end
+local id, units, press = arg(1), num(2), arg(4) == '1'
+if sweep() then return finish_hold('again', nil) end
+local h = get_hold(id)
+local state = h and h[H_STATE]
+if state == 'provisional' then
+  h[H_DEADLINE] = NOW + LEASE
+  put_hold(id, h)
+  redis.call('ZADD', K_LEASES, h[H_DEADLINE], id)
+  return finish_hold('ok', h)
+end
+if press and not h then return finish_hold('unknown', nil) end
+if press and state == 'offered' then
+  add('offered', -h[H_UNITS])
+  add('held', h[H_UNITS])
+  h[H_STATE] = 'provisional'
+  h[H_UNTIL] = h[H_DEADLINE]
+  h[H_DEADLINE] = NOW + LEASE
+  put_hold(id, h)
+  redis.call('ZADD', K_LEASES, h[H_DEADLINE], id)
+  local e = get_entry(h[H_ENTRY])
+  if e then
+    e[E_STATE] = 'holding'
+    put_entry(h[H_ENTRY], e)
+  end
+  ledger('reserve', 'press', h[H_UNITS], id, { person = h[H_PERSON], actor = arg(5) })
+  return finish_hold('ok', h)
+end
+if h and (state ~= 'swept' or press) then return finish_hold('existing', h) end
+if S.paused == 1 then return finish_hold('paused', nil) end
+if S.ended == 1 then return finish_hold('sale-ended', nil) end
+if open_to_all() < units then
+  local queue = waiting()
+  return finish_hold((queue > 0 or S.offered > 0) and 'reserved-for-line' or 'sold-out', nil, queue)
+end
+local version = h and h[H_VERSION] or 0
+h = new_hold('provisional', units, arg(3), '', S.gen, NOW + LEASE)
+h[H_VERSION] = version
+add('held', units)
+put_hold(id, h)
+redis.call('ZADD', K_LEASES, h[H_DEADLINE], id)
+ledger('reserve', 'walk-in', units, id, { person = arg(3), actor = arg(5) })
+return finish_hold('ok', h)

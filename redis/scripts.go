@@ -1,0 +1,110 @@
+package redis
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"holdfast/contract"
+)
+
+//go:embed *.lua
+var luaFiles embed.FS
+
+// script is one verb: the prelude and its own file.
+type script struct {
+	name string
+	// shebang makes Redis refuse the script before its first write when memory
+	// is short; plain is for the stand-in, which does not know the header.
+	shebang, plain *goredis.Script
+}
+
+func load(name string) script {
+	prelude, err := luaFiles.ReadFile("prelude.lua")
+	if err != nil {
+		panic(err) // embedded: cannot fail in a binary that built
+	}
+	body, err := luaFiles.ReadFile(name + ".lua")
+	if err != nil {
+		panic(err)
+	}
+	text := string(prelude) + string(body)
+	return script{name: name, shebang: goredis.NewScript("#!lua\n" + text), plain: goredis.NewScript(text)}
+}
+
+var (
+	verbStock      = load("stock")
+	verbJoin       = load("join")
+	verbLeave      = load("leave")
+	verbReserve    = load("reserve")
+	verbAdoptHold  = load("adopt_hold")
+	verbAdoptEntry = load("adopt_entry")
+	verbAdoptOffer = load("adopt_offer")
+	verbTold       = load("told")
+	verbConfirm    = load("confirm")
+	verbRelease    = load("release")
+	verbLapse      = load("lapse")
+	verbRefund     = load("refund")
+	verbSnapshot   = load("snapshot")
+	verbRead       = load("read")
+	verbDrain      = load("drain")
+	verbOpen       = load("open")
+	verbSettings   = load("settings")
+)
+
+// run calls a verb and answers its reply, or *ClosedError, or ErrUnavailable.
+func (g *Gate) run(ctx context.Context, v script, sku string, args ...any) (reply, error) {
+	if !contract.ValidSKU(sku) {
+		return nil, fmt.Errorf("gate %s: %q is not a sku", v.name, sku)
+	}
+	var nonce [16]byte
+	rand.Read(nonce[:]) // never fails since Go 1.24
+	fenced := 1
+	s := v.shebang
+	if g.opts.FenceOff {
+		fenced, s = 0, v.plain
+	}
+	argv := make([]any, 0, 8+len(args))
+	argv = append(argv, nonce[:], contract.SKUNumber(sku), g.opts.Lease.Milliseconds(), g.opts.RecordRetention.Milliseconds(),
+		g.opts.SaleRetention.Milliseconds(), fenced, g.testClock, g.opts.OfferMaxAge.Milliseconds())
+	argv = append(argv, args...)
+	raw, err := s.Run(ctx, g.rdb, keysOf(sku), argv...).Slice()
+	if err != nil {
+		return nil, g.failed(ctx, v, sku, err)
+	}
+	r := reply(raw)
+	if r.str(0) == "closed" {
+		return nil, &ClosedError{SKU: sku, ReplID: r.str(1), Missing: r.int(2) == 1}
+	}
+	return r, nil
+}
+
+// transient are the errors of a server that may answer later, or elsewhere.
+var transient = []string{
+	"LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "NOREPLICAS", "OOM", "BUSY",
+	"NOAUTH", "WRONGPASS", "NOPERM", "MISCONF", "UNKILLABLE", "ERR max number of clients",
+}
+
+// failed sorts an error of a script run. One that the script itself raised may
+// have left half of its writes: the SKU is closed until it was checked.
+func (g *Gate) failed(ctx context.Context, v script, sku string, err error) error {
+	var answered goredis.Error
+	if !errors.As(err, &answered) || errors.Is(err, goredis.Nil) {
+		return fmt.Errorf("%w: %s of %s: %w", ErrUnavailable, v.name, sku, err)
+	}
+	for _, prefix := range transient {
+		if strings.HasPrefix(answered.Error(), prefix) {
+			return fmt.Errorf("%w: %s of %s: %w", ErrUnavailable, v.name, sku, err)
+		}
+	}
+	g.log.Error("gate script failed; the sku is closed until it was checked", "verb", v.name, "sku", sku, "error", err)
+	if err := g.rdb.HDel(context.WithoutCancel(ctx), key(sku, "stock"), "fence").Err(); err != nil {
+		g.log.Error("the sku could not be closed", "sku", sku, "error", err)
+	}
+	return &ClosedError{SKU: sku}
+}
