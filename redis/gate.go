@@ -44,7 +44,7 @@ func New(rdb goredis.UniversalClient, opts Options) *Gate {
 	return &Gate{rdb: rdb, opts: opts, log: log}
 }
 
-func flag(b bool) int {
+func bit(b bool) int {
 	if b {
 		return 1
 	}
@@ -58,7 +58,7 @@ func (g *Gate) Stock(ctx context.Context, sku string, ev contract.StockEvent) (S
 	if ev.Kind == contract.StockCorrection {
 		units = ev.Delta
 	}
-	r, err := g.run(ctx, verbStock, sku, ev.EventID, ev.Kind, units, flag(ev.AllowShortfall), ev.Actor, ev.Reason)
+	r, err := g.run(ctx, verbStock, sku, ev.EventID, ev.Kind, units, bit(ev.AllowShortfall), ev.Actor, ev.Reason)
 	if err != nil {
 		return StockOutcome{}, err
 	}
@@ -104,7 +104,7 @@ func (g *Gate) Join(ctx context.Context, req JoinRequest) (JoinOutcome, error) {
 // runs on and the entry stays holding, marked Leaving. Unknown, or OK with the
 // entry as it is now.
 func (g *Gate) Leave(ctx context.Context, req LeaveRequest) (EntryOutcome, error) {
-	r, err := g.run(ctx, verbLeave, req.SKU, req.EntryID, string(req.State), req.Actor, flag(req.Owner))
+	r, err := g.run(ctx, verbLeave, req.SKU, req.EntryID, string(req.State), req.Actor, bit(req.Owner))
 	return entryOutcome(req.SKU, req.EntryID, r, err)
 }
 
@@ -134,7 +134,7 @@ func holdOutcome(sku, id string, r reply, err error) (HoldOutcome, error) {
 // a live lease. Existing: the record is held, sold or ended. Again, SoldOut,
 // ReservedForLine, Paused, Ended; a press also Unknown.
 func (g *Gate) Reserve(ctx context.Context, req ReserveRequest) (HoldOutcome, error) {
-	r, err := g.run(ctx, verbReserve, req.SKU, req.HoldID, req.Units, req.Person, flag(req.Press), req.Actor)
+	r, err := g.run(ctx, verbReserve, req.SKU, req.HoldID, req.Units, req.Person, bit(req.Press), req.Actor)
 	return holdOutcome(req.SKU, req.HoldID, r, err)
 }
 
@@ -149,7 +149,7 @@ func (g *Gate) AdoptHold(ctx context.Context, req AdoptHoldRequest) (HoldOutcome
 		by = req.Extend.By.Milliseconds()
 		amount, currency = money(req.Extend.Amount)
 	}
-	r, err := g.run(ctx, verbAdoptHold, req.SKU, req.HoldID, req.HoldFor.Milliseconds(), flag(req.ByWorkflow), req.Units, req.Person,
+	r, err := g.run(ctx, verbAdoptHold, req.SKU, req.HoldID, req.HoldFor.Milliseconds(), bit(req.ByWorkflow), req.Units, req.Person,
 		by, amount, currency)
 	return holdOutcome(req.SKU, req.HoldID, r, err)
 }
@@ -183,7 +183,7 @@ func (g *Gate) AdoptOffer(ctx context.Context, sku, holdID string) (HoldOutcome,
 // it is), Unknown.
 func (g *Gate) Told(ctx context.Context, req ToldRequest) (HoldOutcome, error) {
 	r, err := g.run(ctx, verbTold, req.SKU, req.HoldID, req.Window.Milliseconds(), req.SentGrace.Milliseconds(),
-		req.MaxAge.Milliseconds(), flag(req.Sent))
+		req.MaxAge.Milliseconds(), bit(req.Sent))
 	return holdOutcome(req.SKU, req.HoldID, r, err)
 }
 
@@ -293,7 +293,7 @@ func (g *Gate) Drain(ctx context.Context, sku string, limit int) (DrainOutcome, 
 // ReplID any more; Existing when the SKU is open already. A SKU that New names
 // and that has lost only some of its keys stays closed.
 func (g *Gate) Open(ctx context.Context, req OpenRequest) (Base, error) {
-	r, err := g.run(ctx, verbOpen, req.SKU, req.ReplID, flag(req.New), max(req.Epoch, 1))
+	r, err := g.run(ctx, verbOpen, req.SKU, req.ReplID, bit(req.New), max(req.Epoch, 1))
 	if err != nil {
 		return Base{}, err
 	}
@@ -312,7 +312,7 @@ func (g *Gate) Settings(ctx context.Context, req SettingsRequest) (Base, error) 
 		about = string(raw)
 	}
 	if req.Paused != nil {
-		paused = fmt.Sprint(flag(*req.Paused))
+		paused = fmt.Sprint(bit(*req.Paused))
 	}
 	r, err := g.run(ctx, verbSettings, req.SKU, about, req.Version, paused, req.Actor)
 	if err != nil {

@@ -16,7 +16,7 @@ if not e then
   put_entry(id, e)
   redis.call('HSET', K_PEOPLE, person, id)
   redis.call('ZADD', K_FRESH, int(arrival), id)
-  redis.call('ZADD', K_OUTBOX, int(NOW_US + num(5) * 1000), 's:' .. id)
+  redis.call('ZADD', K_OUTBOX, int(arrival + num(5) * 1000), 's:' .. id)
   redis.call('HSET', K_PARCELS, 's:' .. id, arg(4))
   ledger('join', 'waiting', num(3), id, { person = person, actor = 'shopper' })
   created = 1

@@ -40,10 +40,17 @@ func testOptions() Options {
 	}
 }
 
+// tester is a test, or one sequence of a property.
+type tester interface {
+	require.TestingT
+	Helper()
+	Context() context.Context
+}
+
 // fixture is one open SKU of its own. Every call fails the test on an error;
 // after the test the parts must add up.
 type fixture struct {
-	t   *testing.T
+	t   tester
 	g   *Gate
 	sku string
 	n   int

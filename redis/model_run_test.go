@@ -1,0 +1,449 @@
+package redis
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"holdfast/contract"
+)
+
+// run is one random sequence: the gate and the model take the same steps.
+type run struct {
+	*fixture
+	m       *model
+	holds   []string
+	entries []string
+	reached map[string]int
+}
+
+// TestGateAgreesWithTheModel plays random sequences of all verbs with repeats,
+// wrong ids and a moving clock. After every step verdict, counters, records,
+// line and outbox must be the model's, and the ledger must add up.
+func TestGateAgreesWithTheModel(t *testing.T) {
+	checks, steps := "800", "40"
+	if os.Getenv("HOLDFAST_LONG") != "" {
+		checks, steps = "20000", "50"
+	}
+	setFlag(t, "rapid.checks", checks)
+	setFlag(t, "rapid.steps", steps)
+	reached := map[string]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		f := &fixture{t: rt, g: New(shared, testOptions()), sku: fmt.Sprintf("M-%d", time.Now().UnixNano())}
+		f.g.testClock = time.Now().UnixMicro()
+		_, err := f.g.Open(t.Context(), OpenRequest{SKU: f.sku, New: true})
+		require.NoError(t, err)
+		r := &run{fixture: f, m: newModel(f.g.testClock), reached: reached}
+		for range 3 { // a line to begin with, or most verbs would meet nobody
+			r.stepJoin(rt)
+			r.stepAck(rt)
+		}
+		r.stepRestock(rt)
+		rt.Repeat(map[string]func(*rapid.T){
+			"":            func(rt *rapid.T) { r.agree(rt) },
+			"pass":        r.stepPass,
+			"restock":     r.stepRestock,
+			"correct":     r.stepCorrect,
+			"join":        r.stepJoin,
+			"ack":         r.stepAck,
+			"adopt offer": r.stepAdoptOffer,
+			"leave":       r.stepLeave,
+			"reserve":     r.stepReserve,
+			"reserve too": r.stepReserve,
+			"press":       r.stepPress,
+			"adopt":       r.stepAdopt,
+			"adopt more":  r.stepAdopt,
+			"ack more":    r.stepAck,
+			"more stock":  r.stepRestock,
+			"told paused": r.stepToldWhilePaused,
+			"lapse due":   r.stepLapseDue,
+			"shortfall":   r.stepShortfall,
+			"told":        r.stepTold,
+			"confirm":     r.stepConfirm,
+			"release":     r.stepRelease,
+			"lapse":       r.stepLapse,
+			"refund":      r.stepRefund,
+			"pause":       r.stepPause,
+			"drain":       r.stepDrain,
+		})
+		f.adds()
+		require.NoError(t, shared.Del(context.Background(), keysOf(f.sku)...).Err())
+	})
+	t.Log("steps by verb and outcome:", reached)
+	for _, want := range modelOutcomes {
+		require.GreaterOrEqual(t, reached[want], 50, "outcome %q was reached too seldom to prove anything: %v", want, reached)
+	}
+}
+
+// modelOutcomes are the verb and outcome pairs that a run must reach. "again"
+// and "closed" have tests of their own.
+var modelOutcomes = []string{
+	"restock ok", "restock repeat", "correction ok", "correction would-oversell", "join ok", "join existing", "ack ok", "ack unknown",
+	"adopt_offer ok", "adopt_offer unknown", "leave ok", "leave unknown",
+	"reserve ok", "reserve existing", "reserve sold-out", "reserve reserved-for-line", "reserve paused",
+	"press ok", "press existing", "press unknown",
+	"adopt door ok", "adopt door gone", "adopt door existing", "adopt workflow ok", "adopt workflow sold-out", "adopt workflow existing",
+	"told ok", "told gone", "told paused", "told unknown",
+	"confirm ok", "confirm hold-ended", "confirm payment-conflict", "confirm refunded", "confirm shortfall", "confirm unknown",
+	"release ok", "release existing", "release early", "release unknown",
+	"lapse ok", "lapse early", "lapse claimed", "lapse existing", "lapse unknown",
+	"refund ok", "refund made-sale", "refund unknown",
+}
+
+func setFlag(t *testing.T, name, value string) {
+	f := flag.Lookup(name)
+	old := f.Value.String()
+	require.NoError(t, f.Value.Set(value))
+	t.Cleanup(func() { f.Value.Set(old) })
+}
+
+func (r *run) pick(rt *rapid.T, ids []string, build func(string, []byte) string) string {
+	if len(ids) == 0 || rapid.IntRange(0, 24).Draw(rt, "wrong id") == 0 {
+		return r.id(build)
+	}
+	// Late ids are the live ones more often than not.
+	n := len(ids) - 1 - min(rapid.IntRange(0, len(ids)-1).Draw(rt, "id a"), rapid.IntRange(0, len(ids)-1).Draw(rt, "id b"))
+	return ids[n]
+}
+
+// pickHold prefers holds in the states that the verb is for, which a long
+// sequence makes rare; one time in three it takes any.
+func (r *run) pickHold(rt *rapid.T, states ...contract.HoldState) string {
+	if rapid.IntRange(0, 2).Draw(rt, "any state") == 0 {
+		return r.pick(rt, r.holds, contract.HoldID)
+	}
+	var fit []string
+	for _, id := range r.holds {
+		if h := r.m.holds[id]; slices.Contains(states, h.state) {
+			fit = append(fit, id)
+		}
+	}
+	if len(fit) == 0 {
+		fit = r.holds
+	}
+	return r.pick(rt, fit, contract.HoldID)
+}
+
+// did compares the verdicts and brings the new offers' ids into the model.
+func (r *run) did(rt *rapid.T, verb string, got, want Verdict) {
+	require.Equal(rt, want, got, verb)
+	r.reached[verb+" "+string(want)]++
+	r.m.settle()
+	for _, id := range r.m.fresh {
+		e := r.entry(id)
+		require.Equal(rt, contract.EntryOffered, e.State, "%s: %s must have an offer", verb, id)
+		require.NotContains(rt, r.m.holds, e.HoldID, "an offer's id is new")
+		h := r.hold(e.HoldID)
+		r.m.named(id, e.HoldID, h.Units)
+		r.holds = append(r.holds, e.HoldID)
+	}
+	r.m.fresh = nil
+}
+
+func (r *run) agree(rt *rapid.T) {
+	ctx := context.Background()
+	in, err := r.g.Inspect(ctx, r.sku)
+	require.NoError(rt, err)
+	require.Empty(rt, in.Problems)
+	c := in.Counters
+	require.Equal(rt, [6]int64{r.m.onHand, r.m.held, r.m.offered, r.m.sold, r.m.received, r.m.correction},
+		[6]int64{c.OnHand, c.Held, c.Offered, c.Sold, c.Received, c.Corrected}, "on_hand held offered sold received corrected")
+	records, err := shared.HGetAll(ctx, key(r.sku, "holds")).Result()
+	require.NoError(rt, err)
+	require.Len(rt, records, len(r.m.holds))
+	for id, raw := range records {
+		h, err := parseHold(r.sku, id, raw)
+		require.NoError(rt, err)
+		want := r.m.holds[id]
+		require.NotNil(rt, want, id)
+		require.Equal(rt, want.state, h.State, id)
+		require.Equal(rt, [2]string{want.entry, want.ref}, [2]string{h.EntryID, h.PaymentRef})
+		require.Equal(rt, want.units, h.Units)
+		require.Equal(rt, want.refunded, h.Refunded)
+		if want.state.Live() {
+			require.Equal(rt, want.deadline, h.Deadline.UnixMilli(), "deadline of %s %s", want.state, id)
+		}
+	}
+	live := map[string]bool{}
+	records, err = shared.HGetAll(ctx, key(r.sku, "entries")).Result()
+	require.NoError(rt, err)
+	require.Len(rt, records, len(r.m.entries))
+	for id, raw := range records {
+		e, err := parseEntry(r.sku, id, raw, 0)
+		require.NoError(rt, err)
+		want := r.m.entries[id]
+		require.Equal(rt, want.state, e.State, id)
+		require.Equal(rt, want.hold, e.HoldID)
+		require.Equal(rt, want.acked, e.Acknowledged)
+		if e.State.Live() {
+			require.False(rt, live[e.Person], "I4: one live entry a person")
+			live[e.Person] = true
+		}
+	}
+	r.agreeOrder(rt, ctx)
+}
+
+// agreeOrder compares line and outbox with their scores.
+func (r *run) agreeOrder(rt *rapid.T, ctx context.Context) {
+	var line []string
+	for i, id := range r.m.line {
+		e, ok, err := r.g.ReadEntry(ctx, r.sku, id)
+		require.NoError(rt, err)
+		require.True(rt, ok)
+		require.Equal(rt, int64(i+1), e.Position)
+		line = append(line, id)
+	}
+	both, err := shared.ZUnion(ctx, goredis.ZStore{Keys: []string{key(r.sku, "line"), key(r.sku, "fresh")}}).Result()
+	require.NoError(rt, err)
+	require.ElementsMatch(rt, line, both)
+	outbox, err := shared.ZRangeWithScores(ctx, key(r.sku, "outbox"), 0, -1).Result()
+	require.NoError(rt, err)
+	got := map[string]int64{}
+	for _, z := range outbox {
+		got[z.Member.(string)] = int64(z.Score)
+	}
+	require.Equal(rt, r.m.outbox, got, "outbox")
+}
+
+func (r *run) stepPass(rt *rapid.T) {
+	d := rapid.SampledFrom([]time.Duration{
+		time.Millisecond, 3 * time.Second, testLease - time.Millisecond, testLease, 45 * time.Second, 2 * time.Minute, 10 * time.Minute, 16 * time.Minute, 49 * time.Hour,
+	}).Draw(rt, "pass")
+	r.move(d)
+}
+
+func (r *run) move(d time.Duration) {
+	r.pass(d)
+	r.m.now += d.Microseconds()
+}
+
+func (r *run) event(rt *rapid.T) string {
+	return fmt.Sprint("e", rapid.IntRange(0, 11).Draw(rt, "event"))
+}
+
+func (r *run) stepRestock(rt *rapid.T) {
+	event, units := r.event(rt), rapid.Int64Range(1, 3).Draw(rt, "units")
+	out := r.restock(event, units)
+	r.m.sweep()
+	_, kept := r.m.events[event]
+	want := r.m.stock(event, contract.StockRestock, units, false)
+	require.Equal(rt, want, modelEvent{out.Applied, out.Delta})
+	if kept {
+		r.reached["restock repeat"]++
+	}
+	r.did(rt, "restock", out.Verdict, OK)
+}
+
+func (r *run) stepCorrect(rt *rapid.T) {
+	event := "c" + r.event(rt)
+	delta := rapid.SampledFrom([]int64{-2, -1, 1}).Draw(rt, "delta")
+	shortfall := rapid.Bool().Draw(rt, "allow shortfall")
+	out := r.correct(event, delta, shortfall)
+	r.m.sweep()
+	want := r.m.stock(event, contract.StockCorrection, delta, shortfall)
+	require.Equal(rt, want, modelEvent{out.Applied, out.Delta})
+	if !want.applied {
+		require.Equal(rt, string(WouldOversell), out.Reason)
+		r.reached["correction would-oversell"]++
+	}
+	r.did(rt, "correction", out.Verdict, OK)
+}
+
+func (r *run) stepJoin(rt *rapid.T) {
+	person := fmt.Sprint("person", rapid.IntRange(0, 6).Draw(rt, "person"))
+	units := rapid.Int64Range(1, 2).Draw(rt, "units")
+	out := r.joinAs(person, units)
+	r.m.sweep()
+	id, created := r.m.join(contract.EntryID(r.sku, fmt.Appendf(nil, "%011d", r.n)), person, units)
+	require.Equal(rt, id, out.Entry.ID)
+	require.Equal(rt, created, out.Created)
+	if created {
+		r.entries = append(r.entries, id)
+	} else {
+		r.reached["join existing"]++
+	}
+	r.did(rt, "join", out.Verdict, OK)
+}
+
+func (r *run) stepAck(rt *rapid.T) {
+	id := r.pick(rt, r.entries, contract.EntryID)
+	out := r.ack(id)
+	r.m.sweep()
+	r.did(rt, "ack", out.Verdict, r.m.ack(id))
+}
+
+func (r *run) stepAdoptOffer(rt *rapid.T) {
+	id := r.pick(rt, r.holds, contract.HoldID)
+	out := must[HoldOutcome](r.fixture)(r.g.AdoptOffer(context.Background(), r.sku, id))
+	r.m.sweep()
+	want := Unknown
+	if r.m.holds[id] != nil {
+		want = OK
+	}
+	delete(r.m.outbox, "o:"+id)
+	r.did(rt, "adopt_offer", out.Verdict, want)
+}
+
+func (r *run) stepLeave(rt *rapid.T) {
+	id := r.pick(rt, r.entries, contract.EntryID)
+	state := rapid.SampledFrom([]contract.EntryState{contract.EntryLeft, contract.EntryExpired, contract.EntryRemoved}).Draw(rt, "end")
+	owner := rapid.Bool().Draw(rt, "by its workflow")
+	out := must[EntryOutcome](r.fixture)(r.g.Leave(context.Background(), LeaveRequest{SKU: r.sku, EntryID: id, State: state, Owner: owner}))
+	r.m.sweep()
+	r.did(rt, "leave", out.Verdict, r.m.leave(id, state, owner))
+}
+
+func (r *run) stepReserve(rt *rapid.T) {
+	id := r.id(contract.HoldID)
+	if rapid.IntRange(0, 2).Draw(rt, "repeat") == 0 {
+		id = r.pick(rt, r.holds, contract.HoldID)
+	}
+	units := int64(1)
+	out := r.reserve(id, units)
+	r.m.sweep()
+	want := r.m.reserve(id, units, false)
+	if want == OK {
+		r.holds = append(r.holds, id)
+	}
+	r.did(rt, "reserve", out.Verdict, want)
+}
+
+func (r *run) stepPress(rt *rapid.T) {
+	id := r.pickHold(rt, contract.HoldOffered)
+	out := r.press(id)
+	r.m.sweep()
+	r.did(rt, "press", out.Verdict, r.m.reserve(id, 0, true))
+}
+
+func (r *run) stepAdopt(rt *rapid.T) {
+	id := r.pickHold(rt, contract.HoldProvisional, contract.HoldSwept)
+	if rapid.IntRange(0, 3).Draw(rt, "door") == 0 {
+		out := r.adopt(id, false)
+		r.m.sweep()
+		r.did(rt, "adopt door", out.Verdict, r.m.adopt(id, false, 0))
+		return
+	}
+	by := rapid.SampledFrom([]time.Duration{0, 5 * time.Minute}).Draw(rt, "extend")
+	req := AdoptHoldRequest{SKU: r.sku, HoldID: id, HoldFor: 10 * time.Minute, ByWorkflow: true, Units: 1, Person: "p-" + id}
+	if by > 0 {
+		req.Extend = &Extension{By: by}
+	}
+	out := must[HoldOutcome](r.fixture)(r.g.AdoptHold(context.Background(), req))
+	r.m.sweep()
+	if r.m.holds[id] == nil {
+		r.holds = append(r.holds, id)
+	}
+	r.did(rt, "adopt workflow", out.Verdict, r.m.adopt(id, true, by))
+}
+
+func (r *run) stepTold(rt *rapid.T) {
+	id := r.pickHold(rt, contract.HoldOffered)
+	sent := rapid.Bool().Draw(rt, "sent")
+	out := r.told(id, sent)
+	r.m.sweep()
+	r.did(rt, "told", out.Verdict, r.m.told(id, sent))
+}
+
+func (r *run) ref(rt *rapid.T) string {
+	return fmt.Sprint("pi", rapid.IntRange(0, 2).Draw(rt, "ref"))
+}
+
+func (r *run) stepConfirm(rt *rapid.T) {
+	id, ref := r.pickHold(rt, contract.HoldHeld, contract.HoldSold), r.ref(rt)
+	out := r.confirm(id, ref)
+	r.m.sweep()
+	r.did(rt, "confirm", out.Verdict, r.m.confirm(id, ref))
+}
+
+func (r *run) stepRelease(rt *rapid.T) {
+	id := r.pickHold(rt, contract.HoldHeld, contract.HoldOffered)
+	reason := rapid.SampledFrom([]string{contract.ReasonExpired, contract.ReasonExpired, contract.ReasonShopper, contract.ReasonPaymentFailed}).Draw(rt, "reason")
+	out := r.release(id, reason)
+	r.m.sweep()
+	r.did(rt, "release", out.Verdict, r.m.release(id, reason))
+}
+
+func (r *run) stepLapse(rt *rapid.T) {
+	id := r.pickHold(rt, contract.HoldOffered)
+	out := r.lapse(id)
+	r.m.sweep()
+	r.did(rt, "lapse", out.Verdict, r.m.lapse(id))
+}
+
+// The next three go straight to states that chance alone seldom meets.
+
+func (r *run) stepToldWhilePaused(rt *rapid.T) {
+	r.setPaused(rt, true)
+	r.stepTold(rt)
+	r.stepReserve(rt)
+	r.setPaused(rt, false)
+}
+
+func (r *run) stepLapseDue(rt *rapid.T) {
+	id := r.pickHold(rt, contract.HoldOffered)
+	if h := r.m.holds[id]; h != nil && h.state == contract.HoldOffered {
+		early := rapid.Int64Range(0, 1).Draw(rt, "ms early")
+		r.move(time.Duration(max(0, h.deadline-r.m.ms()-early)) * time.Millisecond)
+	}
+	out := r.lapse(id)
+	r.m.sweep()
+	r.did(rt, "lapse", out.Verdict, r.m.lapse(id))
+}
+
+func (r *run) stepShortfall(rt *rapid.T) {
+	if r.m.onHand > 0 {
+		r.n++
+		out := r.correct(fmt.Sprint("s", r.n), -r.m.onHand, true)
+		r.m.sweep()
+		r.m.stock(fmt.Sprint("s", r.n), contract.StockCorrection, -r.m.onHand, true)
+		r.did(rt, "correction", out.Verdict, OK)
+	}
+	r.stepConfirm(rt)
+}
+
+func (r *run) stepRefund(rt *rapid.T) {
+	id, ref := r.pickHold(rt, contract.HoldSold, contract.HoldExpired), r.ref(rt)
+	if h := r.m.holds[id]; h != nil && h.ref != "" && rapid.Bool().Draw(rt, "of the sale") {
+		ref = h.ref
+	}
+	out := must[HoldOutcome](r.fixture)(r.g.Refund(context.Background(), r.sku, id, ref, "test"))
+	r.m.sweep()
+	r.did(rt, "refund", out.Verdict, r.m.refund(id, ref))
+}
+
+func (r *run) stepPause(rt *rapid.T) {
+	r.setPaused(rt, rapid.IntRange(0, 3).Draw(rt, "paused") == 0)
+}
+
+func (r *run) setPaused(rt *rapid.T, paused bool) {
+	out := r.pause(paused)
+	r.m.sweep()
+	r.m.paused = paused
+	r.did(rt, "pause", out.Verdict, OK)
+}
+
+func (r *run) stepDrain(rt *rapid.T) {
+	out := r.drain()
+	r.m.sweep()
+	r.did(rt, "drain", out.Verdict, OK)
+	var got []string
+	for _, item := range out.Items {
+		member := "s:" + item.EntryID
+		switch item.Kind {
+		case ItemOffer:
+			member = "o:" + item.HoldID
+		case ItemEnd:
+			member = "e:" + item.EntryID
+		}
+		got = append(got, member)
+	}
+	require.Equal(rt, r.m.drain(), got)
+}
