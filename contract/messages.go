@@ -131,7 +131,7 @@ type EntryInput struct {
 	Name     string        `json:"name,omitempty"`
 	Locale   string        `json:"locale,omitempty"`
 	JoinedAt time.Time     `json:"joined_at"`
-	Position int64         `json:"position"` // in the line when it joined, from 1
+	Position int64         `json:"position"` // in the line when it joined, from 1; 0 when the outbox started it
 	Settings EntrySettings `json:"settings"`
 }
 
@@ -319,6 +319,7 @@ type PaymentStatus struct {
 	Cause      string `json:"cause"`
 	State      string `json:"state"`
 	Reference  string `json:"reference,omitempty"`
+	Raw        []byte `json:"raw,omitempty"` // an undecodable payload, as it came
 }
 
 // ReconcileInput starts the check of one SKU whose gate is closed.

@@ -70,8 +70,8 @@ const (
 	StateAttribute = "HoldfastState"
 )
 
-// Error types of activities, as ApplicationError types. ErrClosed and
-// ErrUnavailable are retried, the others are not.
+// Error types of activities, as ApplicationError types. ErrBadRequest and
+// ErrTextNever are final, the others are retried.
 const (
 	ErrClosed      = "gate-closed"
 	ErrUnavailable = "gate-unavailable"

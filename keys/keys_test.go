@@ -114,6 +114,24 @@ func TestEachChangedLetterIsRefused(t *testing.T) {
 	}
 }
 
+// A right signature is not enough: the version and the key's number must be
+// those that it was made under.
+func TestSignedForAnotherVersionOrKey(t *testing.T) {
+	r := ring(t, oldLink, newLink)
+	raw, err := base64.RawURLEncoding.DecodeString(token(t, r, holdID(1), now.Add(time.Hour)))
+	require.NoError(t, err)
+	for name, head := range map[string][2]byte{"version": {2, oldLink.ID}, "key": {1, newLink.ID}, "none": {1, oldLink.ID}} {
+		body := append([]byte{head[0], head[1]}, raw[2:24]...)
+		signed := append(body, tokenTag(oldLink.Secret, body)...)
+		_, err = r.ParseToken(base64.RawURLEncoding.EncodeToString(signed), now)
+		if name == "none" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, ErrBadToken, name)
+	}
+}
+
 // Parts of one right token in another make no right token (B71).
 func TestSwappedFieldsAreRefused(t *testing.T) {
 	r := ring(t)

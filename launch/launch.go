@@ -65,11 +65,11 @@ func (l *Launcher) start(ctx context.Context, opts client.StartWorkflowOptions, 
 	case !errors.As(err, &already):
 		return 0, fmt.Errorf("start %s %s: %w", workflow, opts.ID, err)
 	}
-	d, err := l.c.DescribeWorkflowExecution(ctx, opts.ID, already.RunId)
+	d, err := l.c.DescribeWorkflow(ctx, opts.ID, already.RunId)
 	if err != nil {
 		return 0, fmt.Errorf("look up %s %s: %w", workflow, opts.ID, err)
 	}
-	if d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	if d.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return StartedOpen, nil
 	}
 	return StartedClosed, nil

@@ -51,6 +51,7 @@ if redis.call('ZCARD', K_LINE) > 0 then
   local lease = redis.call('ZRANGE', K_LEASES, 0, 0, 'WITHSCORES')
   if lease[2] then at(tonumber(lease[2]) - NOW) end
 end
+purge()
 set('woke', 0)
 flush()
 return { 'ok', 0, next_ms, unpack(items) }

@@ -220,7 +220,8 @@ func (g *Gate) Refund(ctx context.Context, sku, holdID, paymentRef, actor string
 	return holdOutcome(sku, holdID, r, err)
 }
 
-// Snapshot reads the counters; About comes with them.
+// Snapshot reads the counters; About comes with them. It writes nothing: an
+// ended lease is counted as free, not swept.
 func (g *Gate) Snapshot(ctx context.Context, sku string) (Counters, contract.About, error) {
 	var about contract.About
 	r, err := g.run(ctx, verbSnapshot, sku)

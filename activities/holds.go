@@ -1,0 +1,175 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"holdfast/contract"
+	"holdfast/redis"
+)
+
+// errNoRecord is raised for a record that must exist: it is retried until
+// Reconcile has brought the record back.
+const errNoRecord = "gate-record-missing"
+
+// HoldGate is the gate as a hold and a payment use it.
+type HoldGate interface {
+	AdoptHold(ctx context.Context, req redis.AdoptHoldRequest) (redis.HoldOutcome, error)
+	Confirm(ctx context.Context, req redis.ConfirmRequest) (redis.HoldOutcome, error)
+	Release(ctx context.Context, req redis.ReleaseRequest) (redis.HoldOutcome, error)
+	Refund(ctx context.Context, sku, holdID, paymentRef, actor string) (redis.HoldOutcome, error)
+}
+
+// PaymentStarter starts the owner of money that makes no sale.
+type PaymentStarter interface {
+	Payment(ctx context.Context, in contract.PaymentInput) error
+}
+
+// Holds are the activities of Hold and Payment.
+type Holds struct {
+	Guard
+	Gate     HoldGate
+	Payments PaymentStarter
+}
+
+// HoldOutcome is the gate's answer to a verb on a hold. LeftMillis is what
+// remains until Deadline by the gate's clock, never negative.
+type HoldOutcome struct {
+	Verdict    redis.Verdict      `json:"verdict"`
+	State      contract.HoldState `json:"state,omitempty"`
+	LeftMillis int64              `json:"left_ms"`
+	CreatedAt  time.Time          `json:"created_at"`
+	Deadline   time.Time          `json:"deadline"`
+	OfferedAt  time.Time          `json:"offered_at"`
+	EndedAt    time.Time          `json:"ended_at"`
+	Extended   bool               `json:"extended,omitempty"`
+	Generation int64              `json:"generation,omitempty"`
+	Reason     string             `json:"reason,omitempty"`
+	PaymentRef string             `json:"payment_ref,omitempty"`
+}
+
+// Left is how long the gate would refuse to end the hold.
+func (o HoldOutcome) Left() time.Duration { return time.Duration(o.LeftMillis) * time.Millisecond }
+
+func holdOutcome(out redis.HoldOutcome) HoldOutcome {
+	h := out.Hold
+	return HoldOutcome{
+		Verdict: out.Verdict,
+		State:   h.State,
+		// Rounded up: a timer that fires a fraction early is refused as early.
+		LeftMillis: (out.Left + time.Millisecond - 1).Milliseconds(),
+		CreatedAt:  h.CreatedAt,
+		Deadline:   h.Deadline,
+		OfferedAt:  h.OfferedAt,
+		EndedAt:    h.EndedAt,
+		Extended:   h.Extended,
+		Generation: h.Generation,
+		Reason:     h.Reason,
+		PaymentRef: h.PaymentRef,
+	}
+}
+
+// AdoptHoldInput says that the hold's workflow knows of it. ExtendSeconds is 0
+// for no extension.
+type AdoptHoldInput struct {
+	SKU           string          `json:"sku"`
+	HoldID        string          `json:"hold_id"`
+	Units         int64           `json:"units"`
+	Person        string          `json:"person"`
+	HoldSeconds   int64           `json:"hold_seconds"`
+	ExtendSeconds int64           `json:"extend_seconds,omitempty"`
+	Amount        *contract.Money `json:"amount,omitempty"`
+}
+
+// AdoptHold makes a provisional hold held, or extends a held one.
+func (a *Holds) AdoptHold(ctx context.Context, in AdoptHoldInput) (HoldOutcome, error) {
+	req := redis.AdoptHoldRequest{
+		SKU:        in.SKU,
+		HoldID:     in.HoldID,
+		HoldFor:    seconds(in.HoldSeconds),
+		ByWorkflow: true,
+		Units:      in.Units,
+		Person:     in.Person,
+	}
+	if in.ExtendSeconds > 0 {
+		req.Extend = &redis.Extension{By: seconds(in.ExtendSeconds), Amount: in.Amount}
+	}
+	out, err := a.Gate.AdoptHold(ctx, req)
+	return a.holdDone(ctx, in.SKU, "adopt hold of", out, err)
+}
+
+// ConfirmHoldInput turns a hold into a sale. MustExist is set by a living Hold:
+// an unknown record is then an error to be mended, not an answer.
+type ConfirmHoldInput struct {
+	SKU        string          `json:"sku"`
+	HoldID     string          `json:"hold_id"`
+	PaymentRef string          `json:"payment_ref"`
+	Amount     *contract.Money `json:"amount,omitempty"`
+	Actor      string          `json:"actor"`
+	MustExist  bool            `json:"must_exist,omitempty"`
+}
+
+// ConfirmHold makes the sale if the hold still lives.
+func (a *Holds) ConfirmHold(ctx context.Context, in ConfirmHoldInput) (HoldOutcome, error) {
+	out, err := a.Gate.Confirm(ctx, redis.ConfirmRequest{
+		SKU: in.SKU, HoldID: in.HoldID, PaymentRef: in.PaymentRef, Amount: in.Amount, Actor: in.Actor,
+	})
+	if err == nil && out.Verdict == redis.Unknown && in.MustExist {
+		return HoldOutcome{}, temporal.NewApplicationErrorWithOptions(
+			"the gate has no record of "+in.HoldID+", whose workflow lives: a payment waits for Reconcile to bring it back",
+			errNoRecord, temporal.ApplicationErrorOptions{})
+	}
+	return a.holdDone(ctx, in.SKU, "confirm hold of", out, err)
+}
+
+// ReleaseHoldInput gives a hold's units back. Deadline counts for the reason
+// expired only.
+type ReleaseHoldInput struct {
+	SKU      string    `json:"sku"`
+	HoldID   string    `json:"hold_id"`
+	Reason   string    `json:"reason"`
+	Actor    string    `json:"actor"`
+	Deadline time.Time `json:"deadline"`
+}
+
+// ReleaseHold ends a live hold.
+func (a *Holds) ReleaseHold(ctx context.Context, in ReleaseHoldInput) (HoldOutcome, error) {
+	out, err := a.Gate.Release(ctx, redis.ReleaseRequest{
+		SKU: in.SKU, HoldID: in.HoldID, Reason: in.Reason, Actor: in.Actor, Deadline: in.Deadline,
+	})
+	return a.holdDone(ctx, in.SKU, "release hold of", out, err)
+}
+
+// MarkRefundInput names the payment that must never make a sale.
+type MarkRefundInput struct {
+	SKU        string `json:"sku"`
+	HoldID     string `json:"hold_id"`
+	PaymentRef string `json:"payment_ref"`
+	Actor      string `json:"actor"`
+}
+
+// MarkRefund marks a payment reference on the hold's record.
+func (a *Holds) MarkRefund(ctx context.Context, in MarkRefundInput) (HoldOutcome, error) {
+	out, err := a.Gate.Refund(ctx, in.SKU, in.HoldID, in.PaymentRef, in.Actor)
+	return a.holdDone(ctx, in.SKU, "mark refund at hold of", out, err)
+}
+
+// StartPayment gives money to its Payment; one that is open goes on.
+func (a *Holds) StartPayment(ctx context.Context, in contract.PaymentInput) error {
+	if err := a.Payments.Payment(ctx, in); err != nil {
+		return temporal.NewApplicationErrorWithOptions(err.Error(), contract.ErrUnavailable, temporal.ApplicationErrorOptions{Cause: err})
+	}
+	return nil
+}
+
+func (a *Holds) holdDone(ctx context.Context, sku, verb string, out redis.HoldOutcome, err error) (HoldOutcome, error) {
+	if err != nil {
+		return HoldOutcome{}, a.gateError(ctx, sku, verb, err)
+	}
+	a.wake(ctx, sku, out.Base)
+	return holdOutcome(out), nil
+}
+
+func seconds(s int64) time.Duration { return time.Duration(s) * time.Second }

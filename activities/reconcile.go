@@ -1,0 +1,236 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"holdfast/contract"
+	"holdfast/launch"
+	"holdfast/redis"
+)
+
+const (
+	checkBatch     = 200 // records or events compared in one call
+	maxDifferences = 50  // listed in a report; more only say the same again
+)
+
+// CheckGate is the gate as it is read while it is closed.
+type CheckGate interface {
+	Inspect(ctx context.Context, sku string) (redis.Inspection, error)
+	InspectRecords(ctx context.Context, sku string, ids []string) (missing []string, err error)
+	InspectEvents(ctx context.Context, sku string, eventIDs []string) (map[string]redis.StockOutcome, error)
+	Open(ctx context.Context, req redis.OpenRequest) (redis.Base, error)
+	RegisterSKU(ctx context.Context, sku string) (owner string, err error)
+}
+
+// Books answers a workflow's query status.
+type Books interface {
+	Status(ctx context.Context, workflowID string, out any) error
+}
+
+// Visibility lists and counts workflows; client.Client is one.
+type Visibility interface {
+	ListWorkflow(ctx context.Context, req *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error)
+	CountWorkflow(ctx context.Context, req *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error)
+}
+
+// Reconciles are the activities of Reconcile.
+type Reconciles struct {
+	Guard
+	Gate      CheckGate
+	Books     Books
+	Workflows Visibility
+}
+
+// CheckAndOpen compares a closed SKU with its book and its open workflows, and
+// opens it when nothing was lost. Otherwise it stays closed and the report
+// says why.
+func (a *Reconciles) CheckAndOpen(ctx context.Context, in SKURef) (contract.ReconcileReport, error) {
+	c := check{Reconciles: a, sku: in.SKU}
+	report := contract.ReconcileReport{SKU: in.SKU}
+	found, err := a.Gate.Inspect(ctx, in.SKU)
+	if err != nil {
+		return report, checkError("inspect", in.SKU, err)
+	}
+	ours, err := c.compare(ctx, found)
+	if err != nil {
+		return report, err
+	}
+	report.Checked = time.Now().UTC()
+	report.Differences = c.differences
+	if !ours || len(c.differences) > 0 {
+		return report, nil
+	}
+	if _, err := a.Gate.RegisterSKU(ctx, in.SKU); err != nil {
+		return report, checkError("register", in.SKU, err)
+	}
+	base, err := a.Gate.Open(ctx, redis.OpenRequest{SKU: in.SKU, ReplID: found.ReplID, Epoch: found.Counters.Epoch})
+	if err != nil {
+		return report, checkError("open", in.SKU, err)
+	}
+	if base.Verdict == redis.Moved {
+		report.Differences = []string{"the Redis server changed while it was being checked"}
+		return report, nil
+	}
+	report.Opened = true
+	a.wake(ctx, in.SKU, redis.Base{Wake: true})
+	return report, nil
+}
+
+type check struct {
+	*Reconciles
+	sku         string
+	differences []string
+}
+
+func (c *check) differ(format string, args ...any) {
+	if len(c.differences) < maxDifferences {
+		c.differences = append(c.differences, fmt.Sprintf(format, args...))
+	}
+}
+
+// compare answers whether the SKU is ours at all; without a book and without a
+// key there is nothing to open.
+func (c *check) compare(ctx context.Context, found redis.Inspection) (ours bool, err error) {
+	var book contract.StockBook
+	err = c.Books.Status(ctx, contract.StockWorkflowID(c.sku), &book)
+	known := err == nil && book.Opened
+	switch {
+	case err != nil && !errors.Is(err, launch.ErrNoOwner):
+		return false, checkError("read the book of", c.sku, err)
+	case !known && found.Missing:
+		return false, nil
+	case !known:
+		c.differ("Redis has stock of this SKU, but no book in Temporal knows it")
+		return true, nil
+	case found.Missing:
+		c.differ("the book knows this SKU, but Redis has lost its stock")
+		return true, nil
+	}
+	for _, p := range found.Problems {
+		c.differ("%s", p)
+	}
+	if err := c.events(ctx, book, found.Counters); err != nil {
+		return true, err
+	}
+	for _, kind := range []string{contract.HoldWorkflow, contract.WaitlistEntryWorkflow} {
+		if err := c.records(ctx, kind); err != nil {
+			return true, err
+		}
+	}
+	return true, c.sales(ctx, found.SoldHolds)
+}
+
+// events compares the book's totals with the gate's. An event that is pending
+// in the book may have reached the gate. The gate forgets outcomes in time, so
+// one that it does not know any more only counts when the totals differ.
+func (c *check) events(ctx context.Context, book contract.StockBook, got redis.Counters) error {
+	ids := make([]string, 0, len(book.Events)+len(book.Pending))
+	for _, ev := range book.Events {
+		ids = append(ids, ev.EventID)
+	}
+	for _, ev := range book.Pending {
+		ids = append(ids, ev.EventID)
+	}
+	outcomes := make(map[string]redis.StockOutcome, len(ids))
+	for batch := range slices.Chunk(ids, checkBatch) {
+		part, err := c.Gate.InspectEvents(ctx, c.sku, batch)
+		if err != nil {
+			return checkError("read the events of", c.sku, err)
+		}
+		for id, out := range part {
+			outcomes[id] = out
+		}
+	}
+	received, corrected := book.Received, book.Corrected
+	var forgotten []string
+	for _, ev := range book.Events {
+		out, known := outcomes[ev.EventID]
+		switch {
+		case known && (out.Applied != ev.Applied || out.Delta != ev.Delta):
+			c.differ("stock event %s moved %d in the book and %d in Redis", ev.EventID, ev.Delta, out.Delta)
+		case !known && ev.Applied:
+			forgotten = append(forgotten, ev.EventID)
+		}
+	}
+	for _, ev := range book.Pending {
+		out := outcomes[ev.EventID]
+		if ev.Kind == contract.StockRestock {
+			received += out.Delta
+		} else {
+			corrected += out.Delta
+		}
+	}
+	if received != got.Received || corrected != got.Corrected {
+		c.differ("the book has received %d and corrected %d, Redis %d and %d", received, corrected, got.Received, got.Corrected)
+		for _, id := range forgotten {
+			c.differ("Redis does not know stock event %s", id)
+		}
+	}
+	return nil
+}
+
+// records asks the gate for the record of each open workflow of a type.
+func (c *check) records(ctx context.Context, workflow string) error {
+	req := &workflowservice.ListWorkflowExecutionsRequest{
+		PageSize: checkBatch,
+		Query:    c.query(workflow, "ExecutionStatus = 'Running'"),
+	}
+	for {
+		page, err := c.Workflows.ListWorkflow(ctx, req)
+		if err != nil {
+			return checkError("list the open workflows of", c.sku, err)
+		}
+		ids := make([]string, 0, len(page.GetExecutions()))
+		for _, e := range page.GetExecutions() {
+			ids = append(ids, e.GetExecution().GetWorkflowId())
+		}
+		missing, err := c.Gate.InspectRecords(ctx, c.sku, ids)
+		if err != nil {
+			return checkError("read the records of", c.sku, err)
+		}
+		for _, id := range missing {
+			c.differ("%s %s is open, but Redis has no record of it", workflow, id)
+		}
+		activity.RecordHeartbeat(ctx)
+		req.NextPageToken = page.GetNextPageToken()
+		if len(req.NextPageToken) == 0 {
+			return nil
+		}
+	}
+}
+
+// sales compares the number of holds that closed as sold with the gate's.
+func (c *check) sales(ctx context.Context, soldHolds int64) error {
+	count, err := c.Workflows.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+		Query: c.query(contract.HoldWorkflow, fmt.Sprintf("%s = '%s' AND ExecutionStatus != 'Running'", contract.StateAttribute, contract.HoldSold)),
+	})
+	if err != nil {
+		return checkError("count the sold holds of", c.sku, err)
+	}
+	if count.GetCount() > soldHolds {
+		c.differ("%d holds closed as sold, Redis has records of %d", count.GetCount(), soldHolds)
+	}
+	return nil
+}
+
+// query is safe to build: a SKU has no character that needs escaping.
+func (c *check) query(workflow, and string) string {
+	return strings.Join([]string{
+		fmt.Sprintf("WorkflowType = '%s'", workflow),
+		fmt.Sprintf("%s = '%s'", contract.SKUAttribute, c.sku),
+		and,
+	}, " AND ")
+}
+
+func checkError(what, sku string, err error) error {
+	return temporal.NewApplicationErrorWithOptions(what+" "+sku+": "+err.Error(), contract.ErrUnavailable, temporal.ApplicationErrorOptions{Cause: err})
+}

@@ -1,0 +1,153 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"holdfast/activities"
+	"holdfast/contract"
+	"holdfast/redis"
+	"holdfast/sms"
+)
+
+// phoneBook is the gate and the sender as one text meets them.
+type phoneBook struct {
+	entry *redis.Entry
+	told  redis.HoldOutcome
+	title string
+	err   error
+	texts []sms.Text
+	woken int
+}
+
+func (p *phoneBook) Snapshot(context.Context, string) (redis.Counters, contract.About, error) {
+	return redis.Counters{}, contract.About{Title: p.title}, nil
+}
+
+func (p *phoneBook) ReadEntry(context.Context, string, string) (redis.Entry, bool, error) {
+	if p.entry == nil {
+		return redis.Entry{}, false, nil
+	}
+	return *p.entry, true, nil
+}
+
+func (p *phoneBook) Told(context.Context, redis.ToldRequest) (redis.HoldOutcome, error) {
+	return p.told, nil
+}
+
+func (p *phoneBook) Send(_ context.Context, t sms.Text) (sms.Receipt, error) {
+	if p.err != nil {
+		return sms.Receipt{}, p.err
+	}
+	p.texts = append(p.texts, t)
+	return sms.Receipt{ID: "SM1"}, nil
+}
+
+func (p *phoneBook) Token(holdID string, expires time.Time) (string, error) {
+	return "token-of-" + holdID + "-" + expires.Format(time.TimeOnly), nil
+}
+
+func (p *phoneBook) Wake(context.Context, string) error {
+	p.woken++
+	return errors.New("a wake that fails fails nothing")
+}
+func (p *phoneBook) Reconcile(context.Context, contract.ReconcileInput) error { return nil }
+
+func (p *phoneBook) run(t *testing.T, method func(a *activities.Texts) any, in any) (activities.TextResult, error) {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	a := &activities.Texts{Guard: activities.Guard{Waker: p}, Gate: p, Sender: p, Links: p, Shop: "Nordlicht", PublicURL: "https://n.example"}
+	env.RegisterActivity(a)
+	var out activities.TextResult
+	v, err := env.ExecuteActivity(method(a), in)
+	if err == nil {
+		require.NoError(t, v.Get(&out))
+	}
+	return out, err
+}
+
+func joinedText(a *activities.Texts) any { return a.SendJoined }
+func offerText(a *activities.Texts) any  { return a.SendOffer }
+
+func joinedInput() activities.JoinedTextInput {
+	return activities.JoinedTextInput{EntryRef: activities.EntryRef{SKU: "CHAIR", EntryID: "entry_a"}, Phone: "+12025550101", Position: 2}
+}
+
+func offerInput() activities.OfferTextInput {
+	return activities.OfferTextInput{
+		ToldInput: activities.ToldInput{
+			OfferRef: activities.OfferRef{SKU: "CHAIR", HoldID: "hold_a"},
+			Settings: contract.EntrySettings{WindowSeconds: 900, SentGraceSeconds: 60, MaxAgeSeconds: 3600},
+		},
+		EntryID: "entry_a", Phone: "+12025550101",
+	}
+}
+
+func TestJoinedTextOnlyToWhoStillWaits(t *testing.T) {
+	p := &phoneBook{entry: &redis.Entry{State: contract.EntryWaiting}}
+	out, err := p.run(t, joinedText, joinedInput())
+	require.NoError(t, err)
+	require.Equal(t, activities.TextResult{TextID: "SM1"}, out)
+	require.Equal(t, []sms.Text{{
+		To: "+12025550101", Cause: sms.CauseJoined, EntryID: "entry_a",
+		Body: "Nordlicht: you are no. 2 in line for CHAIR. Your place: https://n.example/w/entry_a Reply STOP to stop.",
+	}}, p.texts, "a SKU without a title goes by its own name")
+
+	for _, entry := range []*redis.Entry{nil, {State: contract.EntryLeft}, {State: contract.EntryHolding}} {
+		p := &phoneBook{entry: entry}
+		out, err := p.run(t, joinedText, joinedInput())
+		require.NoError(t, err)
+		require.True(t, out.Skipped)
+		require.Empty(t, p.texts)
+	}
+}
+
+func TestOfferTextOnlyWhenTheGateSaysSo(t *testing.T) {
+	offered := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	p := &phoneBook{title: "Chair", told: redis.HoldOutcome{
+		Base: redis.Base{Verdict: redis.OK, Wake: true}, Left: 16 * time.Minute,
+		Hold: redis.Hold{State: contract.HoldOffered, OfferedAt: offered},
+	}}
+	out, err := p.run(t, offerText, offerInput())
+	require.NoError(t, err)
+	require.Equal(t, int64(16*60*1000), out.Hold.LeftMillis)
+	require.Equal(t, []sms.Text{{
+		To: "+12025550101", Cause: sms.CauseOffer, EntryID: "entry_a", HoldID: "hold_a", Validity: 15 * time.Minute,
+		Body: "Nordlicht: https://n.example/r/token-of-hold_a-13:10:00 holds your Chair for 15 min. STOP to stop.",
+	}}, p.texts)
+	require.Equal(t, 1, p.woken)
+
+	p.told.Left = 5*time.Minute + 20*time.Second // near its greatest age
+	_, err = p.run(t, offerText, offerInput())
+	require.NoError(t, err)
+	require.Contains(t, p.texts[1].Body, "for 5 min.", "no more is promised than is left")
+	require.Equal(t, 5*time.Minute+20*time.Second, p.texts[1].Validity)
+
+	for _, verdict := range []redis.Verdict{redis.Gone, redis.Paused, redis.Ended, redis.Unknown} {
+		p := &phoneBook{told: redis.HoldOutcome{Base: redis.Base{Verdict: verdict}}}
+		out, err := p.run(t, offerText, offerInput())
+		require.NoError(t, err)
+		require.True(t, out.Skipped)
+		require.Equal(t, verdict, out.Hold.Verdict)
+		require.Empty(t, p.texts)
+	}
+}
+
+func TestTextRefusalsAreTyped(t *testing.T) {
+	for class, want := range map[sms.Class]string{
+		sms.Never: contract.ErrTextNever, sms.Later: contract.ErrTextLater, sms.StopAll: contract.ErrTextStopAll,
+	} {
+		p := &phoneBook{entry: &redis.Entry{State: contract.EntryWaiting}, err: &sms.Error{Class: class, Reason: "because"}}
+		_, err := p.run(t, joinedText, joinedInput())
+		var app *temporal.ApplicationError
+		require.ErrorAs(t, err, &app)
+		require.Equal(t, want, app.Type())
+		require.Equal(t, class == sms.Never, app.NonRetryable())
+	}
+}

@@ -1,0 +1,59 @@
+package config
+
+import "encoding/base64"
+
+// Modes.
+const (
+	ModeProduction = "production"
+	ModeDev        = "dev"
+)
+
+// Values of gate.fence.
+const (
+	FenceOn  = "on"
+	FenceOff = "off"
+)
+
+// The published secrets of `make dev`. In mode dev they are the defaults of
+// their keys; any other mode refuses them, because everybody knows them.
+const (
+	DevCaller        = "dev"
+	DevAPIKey        = "dev"
+	DevWebhookSecret = "whsec_aG9sZGZhc3QtZGV2LXdlYmhvb2s="
+	DevPersonSecret  = "holdfast-dev-person-secret"
+	DevMainSecret    = "holdfast-dev-main-secret"
+	DevLinkSecret    = "holdfast-dev-link-secret"
+)
+
+// devDefaults are the defaults of the secrets in mode dev.
+func devDefaults() map[string]any {
+	return map[string]any{
+		"secrets.person":    DevPersonSecret,
+		"secrets.main":      DevMainSecret,
+		"secrets.links":     []string{"1:" + DevLinkSecret},
+		"secrets.api_keys":  []string{DevCaller + ":" + DevAPIKey},
+		"secrets.inventory": []string{DevWebhookSecret},
+	}
+}
+
+// published says whether secret is one of the published ones, in any spelling.
+func published(secret string) bool {
+	switch secret {
+	case DevAPIKey, DevPersonSecret, DevMainSecret, DevLinkSecret, DevWebhookSecret:
+		return true
+	}
+	key, ok := webhookKey(secret)
+	known, _ := webhookKey(DevWebhookSecret)
+	return ok && string(key) == string(known)
+}
+
+const webhookPrefix = "whsec_"
+
+// webhookKey decodes a Standard Webhooks secret.
+func webhookKey(secret string) ([]byte, bool) {
+	if len(secret) < len(webhookPrefix) || secret[:len(webhookPrefix)] != webhookPrefix {
+		return nil, false
+	}
+	key, err := base64.StdEncoding.DecodeString(secret[len(webhookPrefix):])
+	return key, err == nil
+}

@@ -1,0 +1,113 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"time"
+)
+
+// key is one thing that can be set. Its default has the type of its field, its
+// rule says in words what is right and checks it.
+type key struct {
+	name string
+	def  any
+	rule rule
+	doc  string
+	// secret values are never shown.
+	secret bool
+}
+
+const day = 24 * time.Hour
+
+// keys are all keys in the order of the struct. docs/configuration.md is made
+// of this table.
+var keys = []key{
+	{name: "mode", def: ModeProduction, rule: oneOf(ModeProduction, ModeDev), doc: "`dev` accepts the published secrets of `make dev`, and has them as defaults."},
+	{name: "shop.name", def: "", rule: shopName(), doc: "How texts and pages name the shop."},
+
+	{name: "http.public_addr", def: "127.0.0.1:8080", rule: address(), doc: "Where the door listens for shoppers: pages and joins."},
+	{name: "http.api_addr", def: "127.0.0.1:8080", rule: address(), doc: "Where it listens for the shop's servers and the inventory webhook."},
+	{name: "http.ops_addr", def: "127.0.0.1:8080", rule: address(), doc: "Where it listens for health checks. One address may serve all three."},
+	{name: "http.public_url", def: "", rule: publicURL(), doc: "What every link to a shopper begins with."},
+	{name: "http.drain_seconds", def: 10, rule: whole(0, 600), doc: "How long a stopping door finishes what it has begun, in seconds."},
+
+	{name: "redis.addrs", def: []string{"127.0.0.1:6379"}, rule: redisAddrs(), doc: "The gate's Redis. Several addresses: Redis Cluster."},
+	{name: "redis.username", def: "", doc: "User of the Redis ACL, empty for the default user."},
+	{name: "redis.password", def: "", doc: "Its password, unset for none.", secret: true},
+	{name: "redis.db", def: 0, rule: redisDB(), doc: "Number of the database; 0 with Redis Cluster."},
+	{name: "redis.tls", def: false, rule: rule{right: "true or false"}, doc: "TLS with the system's certificate authorities."},
+	{name: "redis.pool_size", def: 64, rule: whole(1, 10_000), doc: "Most connections of one process to one Redis."},
+	{name: "redis.timeout", def: 2 * time.Second, rule: between(10*time.Millisecond, 30*time.Second), doc: "Of dialling, and of one command."},
+
+	{name: "temporal.address", def: "", rule: addressOrEmpty(), doc: "Temporal's address. Empty: as the `TEMPORAL_*` variables say, else 127.0.0.1:7233."},
+	{name: "temporal.namespace", def: "", doc: "Its namespace. Empty: as the `TEMPORAL_*` variables say, else `default`."},
+
+	{name: "gate.lease", def: 10 * time.Second, rule: between(2*time.Second, time.Minute), doc: "Within this time a fresh hold must be known to its workflow, else its units are free again."},
+	{name: "gate.reopen_wait", def: time.Duration(0), rule: reopenWait(), doc: "How long a gate that closed itself stays closed before it is checked. 0: gate.lease + 10s."},
+	{name: "gate.record_retention", def: 30 * day, rule: seconds(time.Minute, 3650*day), doc: "How long ended holds and entries are remembered."},
+	{name: "gate.sale_retention", def: 400 * day, rule: seconds(time.Minute, 3650*day), doc: "How long sales are remembered: returns come late."},
+	{name: "gate.fence", def: FenceOn, rule: oneOf(FenceOn, FenceOff), doc: "`off` only for stand-ins of Redis that forget: a loss is then not noticed."},
+
+	{name: "hold.ttl", def: 10 * time.Minute, rule: seconds(5*time.Second, 2*time.Hour), doc: "How long a hold is kept for its shopper."},
+	{name: "hold.extension", def: 5 * time.Minute, rule: seconds(0, 2*time.Hour), doc: "What the start of a payment adds, once."},
+	{name: "hold.grace", def: time.Minute, rule: seconds(0, 10*time.Minute), doc: "How long past its deadline a hold is kept for a payment that has started."},
+	{name: "hold.after", def: "checkout", rule: oneOf("checkout", "page"), doc: "Where a press on the reserve link leads: the shop's checkout, or the hold's page."},
+
+	{name: "offer.window", def: 15 * time.Minute, rule: seconds(5*time.Second, 7*day), doc: "How long an offer may be pressed, from its text on."},
+	{name: "offer.max_age", def: 48 * time.Hour, rule: maxAge(), doc: "An offer never lives longer than this, text or no text."},
+	{name: "waitlist.ttl", def: 180 * day, rule: seconds(5*time.Second, 400*day), doc: "How long an entry waits before it expires."},
+	{name: "join.max_backlog", def: 5000, rule: whole(1, 1_000_000), doc: "Joins not yet known to their workflows, of one SKU; above it a join is asked to come again."},
+	{name: "join.workers", def: 32, rule: whole(1, 1000), doc: "Workflows of entries that one door starts at once."},
+	{name: "missed.keep", def: 0, rule: missedKeep(), doc: "How many missed turns an entry survives."},
+
+	{name: "sms.provider", def: "", rule: oneOf("twilio", "console"), doc: "Who sends the texts; never guessed. `console` prints them."},
+	{name: "sms.segments_per_second", def: 1.0, rule: rate(), doc: "Rate limit of all workers together, in segments."},
+	{name: "sms.sent_grace", def: time.Minute, rule: seconds(0, time.Hour), doc: "How long after its acceptance a text without a callback counts as sent."},
+	{name: "sms.outbox", def: "", doc: "With `console`: a file that gets one JSON line a text. Empty: none."},
+	{name: "sms.twilio.account_sid", def: "", rule: accountSID(), doc: "The Twilio account."},
+	{name: "sms.twilio.auth_token", def: "", rule: authToken(), doc: "Its token.", secret: true},
+	{name: "sms.twilio.from", def: "", rule: twilioFrom(), doc: "The number or sender id that texts come from."},
+	{name: "sms.twilio.messaging_service", def: "", rule: messagingService(), doc: "A messaging service, in place of one number."},
+	{name: "sms.twilio.base_url", def: "", rule: urlOrEmpty(), doc: "Another API host, for a stand-in."},
+	{name: "phone.default_region", def: "US", rule: region(), doc: "The country of numbers typed without one."},
+
+	{name: "secrets.person", def: "", rule: secret(), doc: "Turns phone numbers into persons. Set once, never changed: with it every person would change.", secret: true},
+	{name: "secrets.main", def: "", rule: secret(), doc: "Seals what waits in Redis, and makes hold ids and the signatures of checkout links.", secret: true},
+	{name: "secrets.links", def: []string{}, rule: linkKeys(), doc: "Keys of reserve links as `id:secret`. The first signs, all are accepted: put a new one in front, drop the old one when its links are past.", secret: true},
+	{name: "secrets.api_keys", def: []string{}, rule: apiKeys(), doc: "Bearer keys of the shop's servers as `caller:secret`. A caller may have several while they are changed.", secret: true},
+	{name: "secrets.inventory", def: []string{}, rule: webhookSecrets(), doc: "Secrets of the inventory webhook (Standard Webhooks); each is accepted.", secret: true},
+}
+
+// known is the table by name.
+var known = func() map[string]key {
+	m := make(map[string]key, len(keys))
+	for _, k := range keys {
+		m[k.name] = k
+	}
+	return m
+}()
+
+const envPrefix = "HOLDFAST"
+
+// EnvName is the environment variable of a key: HOLDFAST_HOLD_TTL for hold.ttl.
+func EnvName(key string) string {
+	return envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+// field is the field of c that a key names.
+func (c *Config) field(name string) reflect.Value {
+	v := reflect.ValueOf(c).Elem()
+	for part := range strings.SplitSeq(name, ".") {
+		v = fieldByTag(v, part)
+	}
+	return v
+}
+
+func fieldByTag(v reflect.Value, tag string) reflect.Value {
+	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("mapstructure") == tag {
+			return v.Field(i)
+		}
+	}
+	panic("config: no field for key part " + tag) // the table is wrong; a test walks all of it
+}

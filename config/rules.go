@@ -1,0 +1,192 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/nyaruka/phonenumbers"
+)
+
+// rule says what is right for a key. check answers "" when v is, else what v
+// must be; it must not repeat a secret. Without check everything is right.
+type rule struct {
+	right string
+	check func(v any, c *Config) string
+}
+
+// must is the rule of a predicate whose complaint is always the same.
+func must[T any](right string, ok func(v T, c *Config) bool) rule {
+	return rule{right: right, check: func(v any, c *Config) string {
+		if ok(v.(T), c) {
+			return ""
+		}
+		return right
+	}}
+}
+
+func oneOf(words ...string) rule {
+	return must(strings.Join(words, " or "), func(v string, _ *Config) bool {
+		for _, w := range words {
+			if v == w {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func whole(least, most int) rule {
+	return must(fmt.Sprintf("%d to %d", least, most), func(v int, _ *Config) bool { return v >= least && v <= most })
+}
+
+func between(least, most time.Duration) rule {
+	return must(formatDuration(least)+" to "+formatDuration(most), func(v time.Duration, _ *Config) bool {
+		return v >= least && v <= most
+	})
+}
+
+// seconds is for what crosses a wire as whole seconds.
+func seconds(least, most time.Duration) rule {
+	return must(formatDuration(least)+" to "+formatDuration(most)+", in whole seconds", func(v time.Duration, _ *Config) bool {
+		return v >= least && v <= most && v%time.Second == 0
+	})
+}
+
+func reopenWait() rule {
+	return must("at least gate.lease, at most 1h, in whole seconds; 0 for gate.lease + 10s", func(v time.Duration, c *Config) bool {
+		return v == 0 || v >= c.Gate.Lease && v <= time.Hour && v%time.Second == 0
+	})
+}
+
+func maxAge() rule {
+	return must("at least offer.window, at most 30d, in whole seconds", func(v time.Duration, c *Config) bool {
+		return v >= c.Offer.Window && v <= 30*day && v%time.Second == 0
+	})
+}
+
+func missedKeep() rule {
+	return must("0: keeping a place after a missed turn comes with a later version", func(v int, _ *Config) bool { return v == 0 })
+}
+
+func rate() rule {
+	return must("more than 0, at most 10000", func(v float64, _ *Config) bool {
+		return !math.IsNaN(v) && v > 0 && v <= 10_000
+	})
+}
+
+func shopName() rule {
+	return must("1 to 60 characters in one line", func(v string, _ *Config) bool {
+		return strings.TrimSpace(v) != "" && utf8.RuneCountInString(v) <= 60 && !strings.ContainsFunc(v, unicode.IsControl)
+	})
+}
+
+const addressRight = "host:port, as in 127.0.0.1:8080"
+
+func isAddress(v string) bool {
+	_, port, err := net.SplitHostPort(v)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
+func address() rule {
+	return must(addressRight, func(v string, _ *Config) bool { return isAddress(v) })
+}
+
+func addressOrEmpty() rule {
+	return must(addressRight+", or empty", func(v string, _ *Config) bool { return v == "" || isAddress(v) })
+}
+
+func redisAddrs() rule {
+	return must("at least one host:port", func(v []string, _ *Config) bool {
+		for _, a := range v {
+			if !isAddress(a) {
+				return false
+			}
+		}
+		return len(v) > 0
+	})
+}
+
+func redisDB() rule {
+	return must("0 to 1000; 0 when redis.addrs names several", func(v int, c *Config) bool {
+		return v == 0 || v > 0 && v <= 1000 && len(c.Redis.Addrs) < 2
+	})
+}
+
+// webURL parses an absolute http(s) URL without user, query or fragment.
+func webURL(v string) (*url.URL, bool) {
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
+		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.HasSuffix(v, "#") {
+		return nil, false
+	}
+	return u, true
+}
+
+func publicURL() rule {
+	return must("an absolute https URL without a slash at its end; http only in dev or for a loopback host", func(v string, c *Config) bool {
+		u, ok := webURL(v)
+		return ok && !strings.HasSuffix(v, "/") && (u.Scheme == "https" || c.Mode == ModeDev || loopback(u.Hostname()))
+	})
+}
+
+func urlOrEmpty() rule {
+	return must("an absolute http or https URL, or empty", func(v string, _ *Config) bool {
+		_, ok := webURL(v)
+		return ok || v == ""
+	})
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+var (
+	accountPattern = regexp.MustCompile(`^AC[0-9a-f]{32}$`)
+	servicePattern = regexp.MustCompile(`^MG[0-9a-f]{32}$`)
+)
+
+// withTwilio is a rule that counts only when Twilio sends the texts.
+func withTwilio(right string, ok func(v string, c *Config) bool) rule {
+	return must(right, func(v string, c *Config) bool { return c.SMS.Provider != "twilio" || ok(v, c) })
+}
+
+func accountSID() rule {
+	return withTwilio("AC and 32 hexadecimal digits, when sms.provider is twilio", func(v string, _ *Config) bool {
+		return accountPattern.MatchString(v)
+	})
+}
+
+func authToken() rule {
+	return withTwilio("set, when sms.provider is twilio", func(v string, _ *Config) bool { return v != "" })
+}
+
+func twilioFrom() rule {
+	return withTwilio("set, when sms.provider is twilio, unless sms.twilio.messaging_service is: exactly one of the two", func(v string, c *Config) bool {
+		return (v == "") != (c.SMS.Twilio.MessagingService == "")
+	})
+}
+
+func messagingService() rule {
+	return withTwilio("MG and 32 hexadecimal digits, or empty", func(v string, _ *Config) bool {
+		return v == "" || servicePattern.MatchString(v)
+	})
+}
+
+func region() rule {
+	return must("a country in two capital letters, as in US", func(v string, _ *Config) bool {
+		return phonenumbers.GetSupportedRegions()[v]
+	})
+}

@@ -1,0 +1,286 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// bad is values by key that are refused with one line for that key.
+var bad = map[string][]string{
+	"mode":                    {"prod", ""},
+	"shop.name":               {"", " ", strings.Repeat("x", 61), "a\nb"},
+	"http.public_addr":        {"", "localhost", "localhost:http", ":65536"},
+	"http.api_addr":           {"8080"},
+	"http.ops_addr":           {"::1:8080"},
+	"http.public_url":         {"", "stoelen.example", "ftp://stoelen.example", "https://stoelen.example/", "http://stoelen.example", "https://u:p@stoelen.example", "https://stoelen.example?a=b", "https:///path"},
+	"http.drain_seconds":      {"-1", "601", "1.5", ""},
+	"redis.addrs":             {"", "localhost", "a:1,,b:2"},
+	"redis.db":                {"-1", "1001", ""},
+	"redis.tls":               {"maybe", ""},
+	"redis.pool_size":         {"0", "10001", ""},
+	"redis.timeout":           {"9ms", "31s", "2", ""},
+	"temporal.address":        {"localhost"},
+	"gate.lease":              {"1s", "61s", ""},
+	"gate.reopen_wait":        {"9s", "61m", "10500ms", "-1s", ""},
+	"gate.record_retention":   {"0", "-1h", "59s", ""},
+	"gate.sale_retention":     {"0", "-400d", ""},
+	"gate.fence":              {"", "maybe"},
+	"hold.ttl":                {"4s", "2h1s", "10500ms", "0", "-10m", "600", ""},
+	"hold.extension":          {"-1s", "2h1s", "1500ms", ""},
+	"hold.grace":              {"-1s", "10m1s", "500ms", ""},
+	"hold.after":              {"", "shop"},
+	"offer.window":            {"4s", "169h", "5500ms", ""},
+	"offer.max_age":           {"14m59s", "31d", "0", ""},
+	"waitlist.ttl":            {"4s", "401d", "400d1s", ""},
+	"join.max_backlog":        {"0", "-1", ""},
+	"join.workers":            {"0", "1001", ""},
+	"missed.keep":             {"1", "-1", ""},
+	"sms.provider":            {"", "Twilio", "none"},
+	"sms.segments_per_second": {"0", "-1", "NaN", "Inf", ""},
+	"sms.sent_grace":          {"-1s", "61m", "1500ms", ""},
+	"sms.twilio.base_url":     {"twilio", "ftp://x"},
+	"phone.default_region":    {"", "us", "XX", "USA"},
+	"secrets.person":          {"", "123456789012345", " padded-secret-of-16 ", DevPersonSecret},
+	"secrets.main":            {"", "short", DevMainSecret},
+	"secrets.links":           {"", "secret-without-an-id", "256:aaaaaaaaaaaaaaaa", "-1:aaaaaaaaaaaaaaaa", "1:short", "1:aaaaaaaaaaaaaaaa,1:bbbbbbbbbbbbbbbb", "1:aaaaaaaaaaaaaaaa,01:bbbbbbbbbbbbbbbb", "1:aaaaaaaaaaaaaaaa,", "1:" + DevLinkSecret},
+	"secrets.api_keys":        {"", "secret-without-a-caller", ":aaaaaaaaaaaaaaaa", "shop:short", "a b:aaaaaaaaaaaaaaaa", "a:aaaaaaaaaaaaaaaa,b:aaaaaaaaaaaaaaaa", "dev:dev"},
+	"secrets.inventory":       {"", "aW52ZW50b3J5LW9mLXRoZS10ZXN0", "whsec_", "whsec_!!!", "whsec_c2hvcnQ=", DevWebhookSecret, "whsec_aW52ZW50b3J5LW9mLXRoZS10ZXN0,whsec_aW52ZW50b3J5LW9mLXRoZS10ZXN0"},
+}
+
+func TestEveryBadValueHasItsLine(t *testing.T) {
+	for name, values := range bad {
+		for _, value := range values {
+			t.Run(fmt.Sprintf("%s=%.20q", name, value), func(t *testing.T) {
+				set := map[string]string{name: value}
+				if name == "offer.window" {
+					set["offer.max_age"] = "30d"
+				}
+				environ(t, set)
+				_, err := Load("", nil)
+				wrong := problems(t, err)
+				require.Len(t, wrong, 1)
+				require.Equal(t, EnvName(name), wrong[name].Source)
+				if known[name].secret && value != "" && value != webhookPrefix {
+					require.NotContains(t, err.Error(), value)
+				}
+			})
+		}
+	}
+}
+
+func TestAllProblemsInOneMessage(t *testing.T) {
+	all := map[string]string{}
+	for name, values := range bad {
+		all[name] = values[len(values)-1]
+	}
+	all["offer.max_age"], all["gate.reopen_wait"] = "31d", "61m" // whatever the keys they depend on say
+	environ(t, all)
+	t.Setenv("HOLDFAST_COLOUR", "red")
+	_, err := Load(write(t, "c.yaml", "colour: red"), []string{"color=red"})
+	wrong := problems(t, err)
+	for name := range all {
+		require.Contains(t, wrong, name)
+	}
+	require.Len(t, wrong, len(all)+3)
+	require.Len(t, strings.Split(err.Error(), "\n"), len(wrong)+1, "one line a problem")
+}
+
+func TestEdgesAreRight(t *testing.T) {
+	for name, values := range map[string][]string{
+		"hold.ttl":             {"5s", "2h", "7200s"},
+		"hold.extension":       {"0", "0s"},
+		"hold.grace":           {"0", "10m"},
+		"offer.window":         {"5s", "48h"},
+		"offer.max_age":        {"15m", "30d"},
+		"waitlist.ttl":         {"5s", "400d", "9600h"},
+		"gate.lease":           {"2s", "60s"},
+		"gate.reopen_wait":     {"10s", "1h", "0"},
+		"http.public_url":      {"http://127.0.0.1:8080", "http://localhost", "http://[::1]:80", "https://stoelen.example/wait"},
+		"secrets.links":        {"0:aaaaaaaaaaaaaaaa,255:a:b:c:d:e:f:g:hh"},
+		"secrets.api_keys":     {"shop:aaaaaaaaaaaaaaaa,shop:bbbbbbbbbbbbbbbb"},
+		"temporal.address":     {""},
+		"sms.outbox":           {""},
+		"phone.default_region": {"NL"},
+	} {
+		for _, value := range values {
+			t.Run(name+"="+value, func(t *testing.T) {
+				environ(t, map[string]string{name: value})
+				_, err := Load("", nil)
+				require.NoError(t, err)
+			})
+		}
+	}
+}
+
+func TestClusterHasNoDatabases(t *testing.T) {
+	environ(t, map[string]string{"redis.addrs": "a:1,b:2", "redis.db": "1"})
+	_, err := Load("", nil)
+	require.Contains(t, problems(t, err), "redis.db")
+	environ(t, map[string]string{"redis.addrs": "a:1", "redis.db": "1"})
+	_, err = Load("", nil)
+	require.NoError(t, err)
+}
+
+func TestReopenWaitFollowsTheLease(t *testing.T) {
+	environ(t, map[string]string{"gate.lease": "40s"})
+	cfg, err := Load("", nil)
+	require.NoError(t, err)
+	require.Equal(t, 50*time.Second, cfg.Gate.ReopenWait)
+}
+
+func TestDurationsMayCountDays(t *testing.T) {
+	environ(t, map[string]string{"waitlist.ttl": "1d12h"})
+	cfg, err := Load("", nil)
+	require.NoError(t, err)
+	require.Equal(t, 36*time.Hour, cfg.Waitlist.TTL)
+
+	rapid.Check(t, func(t *rapid.T) {
+		d := time.Duration(rapid.Int64Range(0, 3650*24*3600).Draw(t, "seconds")) * time.Second
+		got, err := parseDuration(formatDuration(d))
+		require.NoError(t, err)
+		require.Equal(t, d, got)
+	})
+	for _, s := range []string{"d", "1d-1h", "1d24h", "999999d", "1.5d", "-1d", "1d1"} {
+		_, err := parseDuration(s)
+		require.Error(t, err, s)
+	}
+}
+
+// B123: a secret that is set to nothing stops the start, needed or not.
+func TestEmptySecretsStopTheStart(t *testing.T) {
+	for _, k := range keys {
+		if !k.secret {
+			continue
+		}
+		t.Run(k.name, func(t *testing.T) {
+			for _, mode := range []string{ModeProduction, ModeDev} {
+				environ(t, map[string]string{k.name: "", "mode": mode})
+				_, err := Load("", nil)
+				wrong := problems(t, err)
+				require.Len(t, wrong, 1)
+				require.Contains(t, wrong[k.name].Right, "is set, but to nothing")
+			}
+		})
+	}
+	environ(t, nil)
+	_, err := Load(write(t, "c.yaml", "redis: {password: ''}"), nil)
+	require.Contains(t, problems(t, err), "redis.password")
+}
+
+func TestPublishedSecretsOnlyInDev(t *testing.T) {
+	environ(t, map[string]string{"mode": "dev"})
+	cfg, err := Load("", nil)
+	require.NoError(t, err)
+	require.Equal(t, base["secrets.person"], cfg.Secrets.Person, "a default, no more")
+
+	dev := map[string]string{
+		"secrets.person":    DevPersonSecret,
+		"secrets.main":      DevMainSecret,
+		"secrets.links":     "1:" + DevLinkSecret,
+		"secrets.api_keys":  "dev:" + DevAPIKey,
+		"secrets.inventory": DevWebhookSecret,
+	}
+	environ(t, dev)
+	_, err = Load("", nil)
+	wrong := problems(t, err)
+	require.Len(t, wrong, len(dev))
+	for name := range dev {
+		require.Contains(t, wrong[name].Right, "published secret", name)
+	}
+
+	// Another spelling of the same bytes is the same secret.
+	environ(t, map[string]string{"secrets.inventory": "whsec_aG9sZGZhc3QtZGV2LXdlYmhvb2t="})
+	_, err = Load("", nil)
+	require.Contains(t, problems(t, err), "secrets.inventory")
+
+	environ(t, map[string]string{"mode": "dev"})
+	for name := range dev {
+		unset(t, EnvName(name))
+	}
+	cfg, err = Load("", nil)
+	require.NoError(t, err)
+	require.Equal(t, Secrets{
+		Person: DevPersonSecret, Main: DevMainSecret, Links: []string{"1:" + DevLinkSecret},
+		APIKeys: []string{"dev:dev"}, Inventory: []string{"whsec_aG9sZGZhc3QtZGV2LXdlYmhvb2s="},
+	}, cfg.Secrets)
+	require.Equal(t, "default of mode dev", cfg.sources["secrets.main"])
+}
+
+func TestTwilioNeedsItsAccount(t *testing.T) {
+	sid, token, service := "AC"+strings.Repeat("0a", 16), "token", "MG"+strings.Repeat("1b", 16)
+	for name, c := range map[string]struct {
+		sid, token, from, service string
+		wrong                     []string
+	}{
+		"nothing":        {wrong: []string{"sms.twilio.account_sid", "sms.twilio.auth_token", "sms.twilio.from"}},
+		"number":         {sid: sid, token: token, from: "+15005550006"},
+		"service":        {sid: sid, token: token, service: service},
+		"both":           {sid: sid, token: token, from: "+15005550006", service: service, wrong: []string{"sms.twilio.from"}},
+		"broken sid":     {sid: sid[1:], token: token, from: "+15005550006", wrong: []string{"sms.twilio.account_sid"}},
+		"broken service": {sid: sid, token: token, service: "MG1", wrong: []string{"sms.twilio.messaging_service"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			environ(t, map[string]string{
+				"sms.provider": "twilio", "sms.twilio.account_sid": c.sid, "sms.twilio.from": c.from, "sms.twilio.messaging_service": c.service,
+			})
+			if c.token != "" {
+				t.Setenv("HOLDFAST_SMS_TWILIO_AUTH_TOKEN", c.token)
+			}
+			_, err := Load("", nil)
+			if len(c.wrong) == 0 {
+				require.NoError(t, err)
+				return
+			}
+			got := problems(t, err)
+			require.Len(t, got, len(c.wrong))
+			for _, name := range c.wrong {
+				require.Contains(t, got, name)
+			}
+		})
+	}
+}
+
+func TestValidateOfAHandMadeConfig(t *testing.T) {
+	environ(t, nil)
+	cfg, err := Load("", nil)
+	require.NoError(t, err)
+	require.NoError(t, cfg.Validate())
+	cfg.Hold.TTL = time.Second
+	cfg.Hold.Grace = time.Hour
+	require.Len(t, problems(t, cfg.Validate()), 2)
+}
+
+func TestNoSecretIsShown(t *testing.T) {
+	const mark = "do-not-show-me-ever"
+	environ(t, map[string]string{
+		"redis.password": mark, "sms.twilio.auth_token": mark, "secrets.person": mark + "1", "secrets.main": mark + "2",
+		"secrets.links": "1:" + mark, "secrets.api_keys": "shop:" + mark, "secrets.inventory": "whsec_ZG8tbm90LXNob3ctbWUtZXZlcg==",
+	})
+	cfg, err := Load("", nil)
+	require.NoError(t, err)
+
+	var shown bytes.Buffer
+	require.NoError(t, json.NewEncoder(&shown).Encode(cfg.Masked()))
+	slog.New(slog.NewJSONHandler(&shown, nil)).Info("x", "config", cfg, "copy", *cfg, "secrets", cfg.Secrets)
+	slog.New(slog.NewTextHandler(&shown, nil)).Info("x", "config", cfg, "copy", *cfg, "secrets", cfg.Secrets)
+	fmt.Fprintf(&shown, "%v %+v %s %v %+v %v", cfg, cfg, cfg, *cfg, *cfg, cfg.Secrets)
+	require.NotContains(t, shown.String(), mark)
+	require.NotContains(t, shown.String(), "ZG8tbm90")
+	require.Contains(t, shown.String(), "hold.ttl", "it shows the rest")
+
+	// Every field of Secrets is a secret key, and so is all that is called one.
+	for name := range leaves(reflect.TypeFor[Config](), "") {
+		if strings.HasPrefix(name, "secrets.") || strings.Contains(name, "password") || strings.Contains(name, "token") {
+			require.True(t, known[name].secret, name)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+// Package sms sends texts: one small interface, the Twilio and the console
+// sender behind it, the wording of the texts and how many segments they cost.
+package sms
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Causes of a text. There is at most one text a cause.
+const (
+	CauseJoined = "joined"
+	CauseOffer  = "offer"
+)
+
+// Text is one text to one person.
+type Text struct {
+	To      string // E.164
+	Body    string
+	Cause   string
+	EntryID string
+	HoldID  string // offers only
+	// Validity is how long the provider may go on trying; 0 leaves it to the
+	// provider.
+	Validity time.Duration
+}
+
+// Receipt is a provider's acceptance. Sent says that acceptance is all there
+// will be: no word of the text being sent follows.
+type Receipt struct {
+	ID   string
+	Sent bool
+}
+
+// Sender hands texts to a provider. Errors are *Error; another one is a bug.
+type Sender interface {
+	Send(ctx context.Context, t Text) (Receipt, error)
+}
+
+// Class says what a failed text means for the next one.
+type Class string
+
+// Classes of failure.
+const (
+	Never   Class = "never"    // this number will never get a text: pass the unit on
+	Later   Class = "later"    // the provider is busy, or its answer was lost: try again
+	StopAll Class = "stop-all" // nothing can be sent until a person has looked: alarm
+)
+
+// Error is why a text was not accepted. It never shows a phone number. Code is
+// the provider's, Status HTTP's; 0 when there was none. MaybeSent says that the
+// answer was lost: the text may be on its way.
+type Error struct {
+	Class     Class
+	Code      int
+	Status    int
+	Reason    string
+	MaybeSent bool
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("text not accepted (%s): %s", e.Class, e.Reason)
+	if e.Status != 0 {
+		s += fmt.Sprintf(" [HTTP %d]", e.Status)
+	}
+	if e.Code != 0 {
+		s += fmt.Sprintf(" [code %d, see https://www.twilio.com/docs/errors/%d]", e.Code, e.Code)
+	}
+	return s
+}

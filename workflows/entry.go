@@ -1,0 +1,250 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"holdfast/activities"
+	"holdfast/contract"
+	"holdfast/redis"
+)
+
+// WaitlistEntry owns one person's place on one SKU's waitlist. The gate's record
+// says where it stands; signals only say that there is something to learn. The
+// phone number is in its input and in the inputs of texts, nowhere else.
+func WaitlistEntry(ctx workflow.Context, in contract.EntryInput) (contract.EntryResult, error) {
+	e := newEntry(ctx, in)
+	if err := e.setup(); err != nil {
+		return contract.EntryResult{}, err
+	}
+	return e.run()
+}
+
+var (
+	entryActivities *activities.Entries
+	textActivities  *activities.Texts
+)
+
+type entry struct {
+	root   workflow.Context // is cancelled
+	ctx    workflow.Context // is not: a step at the gate is never cut short
+	in     contract.EntryInput
+	status contract.EntryStatus
+
+	ttl     timer           // of the place in line
+	clock   timer           // of the offer or the hold
+	joined  workflow.Future // the text that gives the place, on its way
+	telling workflow.Future // the text that tells of the offer, on its way
+	told    bool            // the present offer has been told, or may not be
+
+	offered, holdEnded, ended, textStatus, leave workflow.ReceiveChannel
+}
+
+func ready(f workflow.Future) bool { return f != nil && f.IsReady() }
+
+func newEntry(ctx workflow.Context, in contract.EntryInput) *entry {
+	steps, _ := workflow.NewDisconnectedContext(ctx)
+	return &entry{
+		root: ctx,
+		ctx:  steps,
+		in:   in,
+		status: contract.EntryStatus{
+			EntryID: in.EntryID, SKU: in.SKU, State: contract.EntryWaiting, Quantity: in.Quantity, Person: in.Person,
+			Name: in.Name, Phone: in.Phone, JoinedAt: in.JoinedAt, ExpiresAt: in.JoinedAt.Add(seconds(in.Settings.TTLSeconds)),
+		},
+		offered:    workflow.GetSignalChannel(ctx, contract.SignalOffered),
+		holdEnded:  workflow.GetSignalChannel(ctx, contract.SignalHoldEnded),
+		ended:      workflow.GetSignalChannel(ctx, contract.SignalEnded),
+		textStatus: workflow.GetSignalChannel(ctx, contract.SignalTextStatus),
+		leave:      workflow.GetSignalChannel(ctx, contract.SignalLeave),
+	}
+}
+
+func (e *entry) setup() error {
+	return workflow.SetQueryHandler(e.root, contract.QueryStatus, func() (contract.EntryStatus, error) { return e.status, nil })
+}
+
+func (e *entry) run() (contract.EntryResult, error) {
+	if err := e.sync(); err != nil {
+		return contract.EntryResult{}, err
+	}
+	if e.status.State.Live() {
+		e.ttl.set(e.ctx, "place in line expires", e.status.ExpiresAt.Sub(workflow.Now(e.ctx)))
+		e.sendJoined()
+	}
+	for e.status.State.Live() {
+		err := workflow.Await(e.ctx, e.due)
+		if err == nil {
+			err = e.step()
+		}
+		if err != nil {
+			return contract.EntryResult{}, err
+		}
+	}
+	return contract.EntryResult{EntryID: e.in.EntryID, State: e.status.State, HoldID: e.status.HoldID}, nil
+}
+
+// due says whether there is something to do. A place expires only while it
+// waits: with an offer or a hold it waits for those to end.
+func (e *entry) due() bool {
+	return e.leave.Len() > 0 || e.holdEnded.Len() > 0 || e.ended.Len() > 0 || e.offered.Len() > 0 || e.textStatus.Len() > 0 ||
+		ready(e.telling) || ready(e.joined) || e.clock.due() || e.expiring() || e.cancelled()
+}
+
+func (e *entry) expiring() bool { return e.ttl.due() && e.status.State == contract.EntryWaiting }
+
+// cancelled answers once: an entry whose hold runs on still waits for its end.
+func (e *entry) cancelled() bool { return e.root != nil && e.root.Err() != nil }
+
+// step does one thing; what ends an entry comes before what sends a text.
+func (e *entry) step() error {
+	switch {
+	case e.leave.Len() > 0:
+		var m contract.Leave
+		if !e.leave.ReceiveAsync(&m) {
+			return nil
+		}
+		return e.end(contract.EntryLeft, redis.ActorShopper)
+	case e.holdEnded.Len() > 0:
+		e.holdEnded.ReceiveAsync(nil)
+		return e.sync()
+	case e.ended.Len() > 0:
+		e.ended.ReceiveAsync(nil)
+		return e.sync()
+	case e.cancelled():
+		e.root = nil
+		return e.end(contract.EntryRemoved, "cancel")
+	case e.offered.Len() > 0:
+		var m contract.Offered
+		if !e.offered.ReceiveAsync(&m) {
+			return nil
+		}
+		return e.onOffered(m)
+	case e.textStatus.Len() > 0:
+		e.textStatus.ReceiveAsync(nil) // callbacks are not asked for yet
+		return nil
+	case ready(e.telling):
+		return e.onTold()
+	case ready(e.joined):
+		return e.onJoined()
+	case e.expiring():
+		return e.end(contract.EntryExpired, "ttl")
+	default:
+		return e.lapse()
+	}
+}
+
+// sync tells the gate that this workflow runs and knows, and learns what the
+// record says.
+func (e *entry) sync() error {
+	out, err := gateStep[activities.EntryOutcome](e.ctx, "acknowledge", entryActivities.AdoptEntry, e.ref())
+	if err == nil {
+		e.take(out)
+	}
+	return err
+}
+
+// end asks the gate to end the entry. A hold that was pressed runs on, and the
+// entry ends with it.
+func (e *entry) end(state contract.EntryState, actor string) error {
+	out, err := gateStep[activities.EntryOutcome](e.ctx, "end: "+string(state), entryActivities.LeaveEntry,
+		activities.LeaveEntryInput{EntryRef: e.ref(), State: state, Actor: actor})
+	if err == nil {
+		e.take(out)
+	}
+	return err
+}
+
+func (e *entry) ref() activities.EntryRef {
+	return activities.EntryRef{SKU: e.in.SKU, EntryID: e.in.EntryID}
+}
+
+// take makes the gate's record the status.
+func (e *entry) take(out activities.EntryOutcome) {
+	if out.Verdict == redis.Unknown {
+		workflow.GetLogger(e.ctx).Error("the gate has no record of this entry: its place is lost", "entry", e.in.EntryID)
+		out.State = contract.EntryRemoved
+	}
+	if out.HoldID != "" {
+		e.status.HoldID, e.status.Generation = out.HoldID, out.Generation
+	}
+	e.become(out.State)
+}
+
+func (e *entry) become(state contract.EntryState) {
+	if state != e.status.State {
+		e.status.State = state
+		setState(e.ctx, string(state))
+	}
+	e.show()
+}
+
+func (e *entry) show() {
+	name := e.in.Name
+	if name == "" {
+		name = e.in.Person
+	}
+	until, next := "", "closes"
+	switch e.status.State {
+	case contract.EntryWaiting:
+		next = "waits for a unit until " + instant(e.status.ExpiresAt)
+	case contract.EntryOffered:
+		next = "the text that tells of the offer"
+		if e.status.OfferUntil != nil {
+			until, next = instant(*e.status.OfferUntil), "a press, or the offer lapses"
+		}
+	case contract.EntryHolding:
+		next = "the end of the hold " + e.status.HoldID
+	}
+	details(e.ctx,
+		"State", string(e.status.State),
+		"Lines", fmt.Sprintf("%d × %s", e.in.Quantity, e.in.SKU),
+		"Customer", name,
+		"Held until", until,
+		"Next", next,
+	)
+}
+
+// sms sends a text on the queue whose rate limit is global. It is tried for as
+// long as it makes sense. Each attempt asks the gate first, so nobody who has
+// left gets one.
+func (e *entry) sms(summary string, worth time.Duration, activity, in any) workflow.Future {
+	ctx := workflow.WithActivityOptions(e.ctx, workflow.ActivityOptions{
+		TaskQueue:              contract.SMSTaskQueue,
+		ScheduleToCloseTimeout: worth,
+		StartToCloseTimeout:    30 * time.Second, // the gate, then a provider that may be slow
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 5 * time.Second, BackoffCoefficient: 2, MaximumInterval: 2 * time.Minute},
+		Summary:                summary,
+	})
+	return workflow.ExecuteActivity(ctx, activity, in)
+}
+
+// joinedWorth is how long a person's place in line is news.
+const joinedWorth = 24 * time.Hour
+
+func (e *entry) sendJoined() {
+	e.joined = e.sms("joined text", joinedWorth, textActivities.SendJoined,
+		activities.JoinedTextInput{EntryRef: e.ref(), Phone: e.in.Phone, Position: e.in.Position})
+}
+
+func (e *entry) onJoined() error {
+	var out activities.TextResult
+	err := e.joined.Get(e.ctx, &out)
+	e.joined = nil
+	switch {
+	case refusedForEver(err):
+		return e.end(contract.EntryUnreachable, "sms")
+	case err != nil:
+		workflow.GetLogger(e.ctx).Warn("joined text given up", "entry", e.in.EntryID, "error", err)
+	}
+	return nil
+}
+
+func refusedForEver(err error) bool {
+	var app *temporal.ApplicationError
+	return errors.As(err, &app) && app.Type() == contract.ErrTextNever
+}

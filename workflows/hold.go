@@ -1,0 +1,272 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"holdfast/activities"
+	"holdfast/contract"
+	"holdfast/redis"
+)
+
+// Hold owns one hold from the moment its units were taken until they are sold
+// or given back: reserve → checkout → confirm. The gate decides every step; the
+// workflow knows the clocks and keeps the money that came with it.
+func Hold(ctx workflow.Context, in contract.HoldInput) (contract.HoldResult, error) {
+	h, err := newHold(ctx, in)
+	if err != nil {
+		return contract.HoldResult{}, err
+	}
+	if err := h.setup(); err != nil {
+		return contract.HoldResult{}, err
+	}
+	return h.run()
+}
+
+var holdActivities *activities.Holds
+
+type hold struct {
+	root   workflow.Context // is cancelled
+	ctx    workflow.Context // is not: a step at the gate is never cut short
+	in     contract.HoldInput
+	line   contract.Line
+	status contract.HoldStatus
+
+	deadline timer
+	ends     time.Time       // the gate's deadline by the workflow's clock
+	paying   bool            // a payment has started and not failed
+	named    *contract.Money // by payment-started
+	cancels  bool            // given back because the workflow was cancelled
+
+	asks       []*ask                            // confirms that wait for their answer
+	answers    map[string]contract.ConfirmResult // by payment reference; never ranged over
+	mismatched []payment                         // money of another amount, kept until the end
+
+	started, succeeded, failed, release workflow.ReceiveChannel
+}
+
+// ask is one confirm update.
+type ask struct {
+	payment payment
+	done    bool
+	result  contract.ConfirmResult
+}
+
+func newHold(ctx workflow.Context, in contract.HoldInput) (*hold, error) {
+	if len(in.Lines) != 1 {
+		return nil, temporal.NewNonRetryableApplicationError(
+			fmt.Sprintf("hold %s has %d lines; a hold has exactly one", in.HoldID, len(in.Lines)), contract.ErrBadRequest, nil)
+	}
+	steps, _ := workflow.NewDisconnectedContext(ctx)
+	return &hold{
+		root: ctx,
+		ctx:  steps,
+		in:   in,
+		line: in.Lines[0],
+		status: contract.HoldStatus{
+			HoldID: in.HoldID, State: contract.HoldProvisional, Lines: in.Lines, Customer: in.Customer, EntryID: in.EntryID,
+			Generation: in.Generation, OrderRef: in.OrderRef, Price: in.Price, CreatedAt: workflow.Now(ctx),
+		},
+		answers:   map[string]contract.ConfirmResult{},
+		started:   workflow.GetSignalChannel(ctx, contract.SignalPaymentStarted),
+		succeeded: workflow.GetSignalChannel(ctx, contract.SignalPaymentSucceeded),
+		failed:    workflow.GetSignalChannel(ctx, contract.SignalPaymentFailed),
+		release:   workflow.GetSignalChannel(ctx, contract.SignalRelease),
+	}, nil
+}
+
+func (h *hold) setup() error {
+	return errors.Join(
+		workflow.SetQueryHandler(h.root, contract.QueryStatus, func() (contract.HoldStatus, error) { return h.status, nil }),
+		workflow.SetUpdateHandlerWithOptions(h.root, contract.UpdateConfirm, h.confirm, workflow.UpdateHandlerOptions{
+			Validator: func(req contract.ConfirmRequest) error {
+				_, err := newPayment(req.PaymentRef, req.Amount, req.Currency)
+				return err
+			},
+			Description: "Turns the hold into a sale and answers with the outcome.",
+		}),
+	)
+}
+
+// confirm leaves the payment to the one loop that also sees signals and the
+// timer, and waits for its answer.
+func (h *hold) confirm(ctx workflow.Context, req contract.ConfirmRequest) (contract.ConfirmResult, error) {
+	p, err := newPayment(req.PaymentRef, req.Amount, req.Currency)
+	if err != nil {
+		return contract.ConfirmResult{}, temporal.NewNonRetryableApplicationError(err.Error(), contract.ErrBadRequest, nil)
+	}
+	a := &ask{payment: p}
+	h.asks = append(h.asks, a)
+	waits, _ := workflow.NewDisconnectedContext(ctx)
+	err = workflow.Await(waits, func() bool { return a.done })
+	return a.result, err
+}
+
+func (h *hold) run() (contract.HoldResult, error) {
+	if err := h.adopt(); err != nil {
+		return contract.HoldResult{}, err
+	}
+	for !h.status.State.Ended() {
+		err := workflow.Await(h.ctx, func() bool { return h.pending() || h.deadline.due() || h.root.Err() != nil })
+		if err == nil {
+			err = h.step()
+		}
+		if err != nil {
+			return contract.HoldResult{}, err
+		}
+	}
+	if err := h.close(); err != nil {
+		return contract.HoldResult{}, err
+	}
+	setState(h.ctx, string(h.status.State))
+	if h.cancels {
+		return contract.HoldResult{}, h.root.Err()
+	}
+	return contract.HoldResult{
+		HoldID: h.in.HoldID, State: h.status.State, Reason: h.status.EndReason, PaymentRef: h.status.PaymentRef,
+	}, nil
+}
+
+// close answers everybody who still waits, and gives money that came too late
+// its owner. Nothing yields between its last look and the end of the run.
+func (h *hold) close() error {
+	h.deadline.future = nil // the server drops it with the run; cancelling costs an event
+	for {
+		for h.pending() {
+			if err := h.message(); err != nil {
+				return err
+			}
+		}
+		if err := h.handMismatched(); err != nil {
+			return err
+		}
+		if workflow.AllHandlersFinished(h.ctx) && !h.pending() {
+			return nil
+		}
+		if err := workflow.Await(h.ctx, func() bool { return h.pending() || workflow.AllHandlersFinished(h.ctx) }); err != nil {
+			return err
+		}
+	}
+}
+
+func (h *hold) pending() bool {
+	return len(h.asks) > 0 || h.started.Len() > 0 || h.succeeded.Len() > 0 || h.failed.Len() > 0 || h.release.Len() > 0
+}
+
+// step does one thing. Payments come before every ending, so that a payment and
+// the timer of one task are decided by the gate in the shopper's favour.
+func (h *hold) step() error {
+	switch {
+	case h.pending():
+		return h.message()
+	case h.root.Err() != nil:
+		err := h.giveBack(contract.ReasonCancelled, "cancel")
+		h.cancels = h.status.State == contract.HoldReleased
+		return err
+	default:
+		return h.giveBack(contract.ReasonExpired, redis.ActorHoldTimer)
+	}
+}
+
+// message handles one signal or confirm.
+func (h *hold) message() error {
+	var raw converter.RawValue
+	switch {
+	case h.started.ReceiveAsync(&raw):
+		return h.onStarted(raw)
+	case h.succeeded.ReceiveAsync(&raw):
+		return h.onSucceeded(raw)
+	case len(h.asks) > 0:
+		a := h.asks[0]
+		h.asks = h.asks[1:]
+		result, err := h.pay(a.payment)
+		if err != nil {
+			return err
+		}
+		a.result, a.done = result, true
+		return nil
+	case h.failed.ReceiveAsync(&raw):
+		return h.onFailed(raw)
+	default:
+		var r contract.Release
+		if !h.release.ReceiveAsync(&r) {
+			return nil // one that the SDK could not read: logged there
+		}
+		return h.onRelease(r)
+	}
+}
+
+func (h *hold) onStarted(raw converter.RawValue) error {
+	var m contract.PaymentStarted
+	err := decode(raw, &m)
+	var money *contract.Money
+	if err == nil {
+		money, err = newMoney(m.Amount, m.Currency)
+	}
+	switch {
+	case err != nil:
+		return h.park(contract.SignalPaymentStarted, raw, err)
+	case h.status.State.Ended():
+		return nil
+	}
+	if money != nil {
+		h.named = money
+	}
+	if h.paying {
+		return nil
+	}
+	h.paying = true
+	return h.adopt()
+}
+
+func (h *hold) onSucceeded(raw converter.RawValue) error {
+	var m contract.PaymentSucceeded
+	err := decode(raw, &m)
+	var p payment
+	if err == nil {
+		p, err = newPayment(m.PaymentRef, m.Amount, m.Currency)
+	}
+	if err != nil {
+		return h.park(contract.SignalPaymentSucceeded, raw, err)
+	}
+	_, err = h.pay(p)
+	return err
+}
+
+func (h *hold) onFailed(raw converter.RawValue) error {
+	var m contract.PaymentFailed
+	if err := decode(raw, &m); err != nil {
+		return h.park(contract.SignalPaymentFailed, raw, err)
+	}
+	switch {
+	case h.status.State.Ended():
+		return nil
+	case m.Final:
+		return h.giveBack(contract.ReasonPaymentFailed, "checkout")
+	case h.paying:
+		// The shopper may try again within the deadline; the extension stays.
+		h.paying = false
+		h.deadline.set(h.ctx, "hold deadline", h.ends.Sub(workflow.Now(h.ctx)))
+		h.show()
+	}
+	return nil
+}
+
+func (h *hold) onRelease(r contract.Release) error {
+	if h.status.State.Ended() {
+		return nil
+	}
+	actor := "shop"
+	switch r.Reason {
+	case contract.ReasonShopper:
+		actor = redis.ActorShopper
+	case "", contract.ReasonExpired: // only the timer expires a hold
+		r.Reason = contract.ReasonShop
+	}
+	return h.giveBack(r.Reason, actor)
+}

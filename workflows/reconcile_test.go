@@ -1,0 +1,216 @@
+package workflows_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"holdfast/activities"
+	"holdfast/contract"
+	"holdfast/launch"
+	"holdfast/redis"
+)
+
+// shut is a closed SKU as Reconcile finds it: gate, book and workflows.
+type shut struct {
+	*world
+	found     redis.Inspection
+	missing   map[string]bool
+	outcomes  map[string]redis.StockOutcome
+	book      *contract.StockBook
+	open      map[string][]string // workflow type → ids
+	soldHolds int64
+	moved     bool
+	opened    []redis.OpenRequest
+	at        time.Time
+}
+
+func newShut(t *testing.T) *shut {
+	book := openBook()
+	book.Received, book.Corrected = 7, -1
+	book.Events = []contract.BookEvent{
+		{EventID: "e1", Kind: contract.StockRestock, Applied: true, Delta: 5},
+		{EventID: "e2", Kind: contract.StockCorrection, Applied: true, Delta: -1},
+		{EventID: "e3", Kind: contract.StockCorrection, Reason: "would-oversell"},
+	}
+	s := &shut{
+		world: newWorld(t),
+		found: redis.Inspection{ReplID: "r1", Counters: redis.Counters{Received: 7, Corrected: -1, Epoch: 4}, SoldHolds: 2},
+		outcomes: map[string]redis.StockOutcome{
+			"e1": {Applied: true, Delta: 5}, "e2": {Applied: true, Delta: -1}, "e3": {},
+		},
+		missing: map[string]bool{},
+		book:    &book,
+		open: map[string][]string{
+			contract.HoldWorkflow:          {"hold_1", "hold_2"},
+			contract.WaitlistEntryWorkflow: {"entry_1"},
+		},
+		soldHolds: 2,
+	}
+	s.RegisterActivity(&activities.Reconciles{Guard: activities.Guard{Waker: s.world}, Gate: s, Books: s, Workflows: s})
+	return s
+}
+
+func (s *shut) Inspect(context.Context, string) (redis.Inspection, error) {
+	s.at = s.Now()
+	return s.found, nil
+}
+
+func (s *shut) InspectRecords(_ context.Context, _ string, ids []string) (missing []string, _ error) {
+	for _, id := range ids {
+		if s.missing[id] {
+			missing = append(missing, id)
+		}
+	}
+	return missing, nil
+}
+
+func (s *shut) InspectEvents(_ context.Context, _ string, ids []string) (map[string]redis.StockOutcome, error) {
+	out := map[string]redis.StockOutcome{}
+	for _, id := range ids {
+		if o, ok := s.outcomes[id]; ok {
+			out[id] = o
+		}
+	}
+	return out, nil
+}
+
+func (s *shut) Open(_ context.Context, req redis.OpenRequest) (redis.Base, error) {
+	s.opened = append(s.opened, req)
+	if s.moved {
+		return redis.Base{Verdict: redis.Moved}, nil
+	}
+	return redis.Base{Verdict: redis.OK}, nil
+}
+
+func (s *shut) Status(_ context.Context, id string, out any) error {
+	if s.book == nil {
+		return launch.ErrNoOwner
+	}
+	require.Equal(s.t, "stock.CHAIR", id)
+	*out.(*contract.StockBook) = *s.book
+	return nil
+}
+
+// ListWorkflow answers one workflow a page.
+func (s *shut) ListWorkflow(_ context.Context, req *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	for kind, ids := range s.open {
+		if req.GetQuery() != fmt.Sprintf("WorkflowType = '%s' AND HoldfastSku = 'CHAIR' AND ExecutionStatus = 'Running'", kind) {
+			continue
+		}
+		page := len(req.GetNextPageToken())
+		res := &workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{
+			{Execution: &commonpb.WorkflowExecution{WorkflowId: ids[page]}},
+		}}
+		if page+1 < len(ids) {
+			res.NextPageToken = make([]byte, page+1)
+		}
+		return res, nil
+	}
+	return nil, fmt.Errorf("unexpected query %q", req.GetQuery())
+}
+
+func (s *shut) CountWorkflow(_ context.Context, req *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+	require.Equal(s.t, "WorkflowType = 'Hold' AND HoldfastSku = 'CHAIR' AND HoldfastState = 'sold' AND ExecutionStatus != 'Running'", req.GetQuery())
+	return &workflowservice.CountWorkflowExecutionsResponse{Count: s.soldHolds}, nil
+}
+
+func (s *shut) run() contract.ReconcileReport {
+	s.ExecuteWorkflow(contract.ReconcileWorkflow, contract.ReconcileInput{SKU: chair, ReopenSeconds: 20})
+	require.True(s.t, s.IsWorkflowCompleted())
+	require.NoError(s.t, s.GetWorkflowError())
+	var report contract.ReconcileReport
+	require.NoError(s.t, s.GetWorkflowResult(&report))
+	require.Equal(s.t, began.Add(20*time.Second), s.at, "leases end before the check")
+	return report
+}
+
+func TestReconcileOpensWhatLostNothing(t *testing.T) {
+	for name, change := range map[string]func(s *shut){
+		"all agrees":                    func(*shut) {},
+		"an old outcome was purged":     func(s *shut) { delete(s.outcomes, "e1") },
+		"an old sale was purged":        func(s *shut) { s.soldHolds = 1 },
+		"a pending event was decided":   func(s *shut) { s.pending(9, redis.StockOutcome{Applied: true, Delta: 9}) },
+		"a pending event was not":       func(s *shut) { s.book.Pending = []contract.StockEvent{restock("e9", 9)} },
+		"a pending correction was made": func(s *shut) { s.pendingCorrection() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShut(t)
+			change(s)
+			report := s.run()
+			require.Empty(t, report.Differences)
+			require.True(t, report.Opened)
+			require.Equal(t, []redis.OpenRequest{{SKU: chair, ReplID: "r1", Epoch: 4}}, s.opened)
+		})
+	}
+}
+
+func (s *shut) pending(units int64, out redis.StockOutcome) {
+	s.book.Pending = []contract.StockEvent{restock("e9", units)}
+	s.outcomes["e9"] = out
+	s.found.Counters.Received += out.Delta
+}
+
+func (s *shut) pendingCorrection() {
+	s.book.Pending = []contract.StockEvent{{EventID: "e9", Kind: contract.StockCorrection, Delta: -2}}
+	s.outcomes["e9"] = redis.StockOutcome{Applied: true, Delta: -2}
+	s.found.Counters.Corrected -= 2
+}
+
+func TestReconcileStaysClosed(t *testing.T) {
+	for word, change := range map[string]func(s *shut){
+		"no book in Temporal":   func(s *shut) { s.book = nil },
+		"no book in Temporal ":  func(s *shut) { s.book.Opened = false },
+		"Redis has lost":        func(s *shut) { s.found.Missing = true },
+		"held is 1":             func(s *shut) { s.found.Problems = []string{"held is 1, the parts add up to 2"} },
+		"stock event e1":        func(s *shut) { s.outcomes["e1"] = redis.StockOutcome{Applied: true, Delta: 4} },
+		"stock event e3":        func(s *shut) { s.outcomes["e3"] = redis.StockOutcome{Applied: true} },
+		"the book has received": func(s *shut) { s.found.Counters.Received = 2 },
+		"and corrected -1":      func(s *shut) { s.found.Counters.Corrected = 0 },
+		"Hold hold_2 is open":   func(s *shut) { s.missing["hold_2"] = true },
+		"WaitlistEntry entry_1": func(s *shut) { s.missing["entry_1"] = true },
+		"3 holds closed":        func(s *shut) { s.soldHolds = 3 },
+	} {
+		t.Run(word, func(t *testing.T) {
+			s := newShut(t)
+			change(s)
+			report := s.run()
+			require.False(t, report.Opened)
+			require.Len(t, report.Differences, 1)
+			require.Contains(t, report.Differences[0]+" ", word)
+			require.Empty(t, s.opened, "nothing is written to a closed gate")
+		})
+	}
+}
+
+func TestReconcileNamesTheLostEvent(t *testing.T) {
+	s := newShut(t)
+	s.found.Counters.Received = 2
+	delete(s.outcomes, "e1")
+	require.Equal(t, []string{
+		"the book has received 7 and corrected -1, Redis 2 and -1", "Redis does not know stock event e1",
+	}, s.run().Differences)
+}
+
+func TestReconcileLeavesWhatIsNotOurs(t *testing.T) {
+	s := newShut(t)
+	s.book, s.found.Missing = nil, true
+	report := s.run()
+	require.False(t, report.Opened)
+	require.Empty(t, report.Differences)
+	require.Empty(t, s.opened)
+}
+
+func TestReconcileSeesTheServerChange(t *testing.T) {
+	s := newShut(t)
+	s.moved = true
+	report := s.run()
+	require.False(t, report.Opened)
+	require.Len(t, report.Differences, 1)
+}

@@ -1,0 +1,131 @@
+package workflows
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"holdfast/activities"
+	"holdfast/contract"
+)
+
+const (
+	maxTitle = 200           // characters
+	maxUnits = 1_000_000_000 // of one event
+)
+
+// policy opens the SKU at the gate when the book has not, and stores what the
+// shop says of it. A repeat of what is known changes nothing.
+func (s *stock) policy(ctx workflow.Context, req contract.PolicyRequest) (contract.PolicyResult, error) {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	done, err := s.inTurn(ctx)
+	if err != nil {
+		return contract.PolicyResult{}, err
+	}
+	defer done()
+	if err := validateAbout(req.About); err != nil {
+		return contract.PolicyResult{}, temporal.NewNonRetryableApplicationError(err.Error(), contract.ErrBadRequest, nil)
+	}
+	created := !s.book.Opened
+	if !created && sameAbout(s.book.About, req.About) {
+		return contract.PolicyResult{Version: s.book.Version}, nil
+	}
+	if created {
+		if _, err := gateStep[activities.Woken](ctx, "open", stockActivities.OpenSKU, activities.SKURef{SKU: s.sku, Epoch: s.book.Epoch}); err != nil {
+			return contract.PolicyResult{}, err
+		}
+	}
+	version := s.book.Version + 1
+	out, err := gateStep[activities.Woken](ctx, "store title and links", stockActivities.StoreSettings,
+		activities.SettingsInput{SKU: s.sku, About: &req.About, Version: version, Actor: "shop"})
+	if err != nil {
+		return contract.PolicyResult{}, err
+	}
+	s.book.Opened, s.book.About, s.book.Version = true, req.About, version
+	s.dirty = s.dirty || out.Wake
+	s.show()
+	return contract.PolicyResult{Version: version, Created: created}, nil
+}
+
+// pause pauses or resumes the SKU.
+func (s *stock) pause(ctx workflow.Context, req contract.PauseRequest) (contract.PauseResult, error) {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	done, err := s.inTurn(ctx)
+	if err != nil {
+		return contract.PauseResult{}, err
+	}
+	defer done()
+	summary := "resume"
+	if req.Paused {
+		summary = "pause"
+	}
+	out, err := gateStep[activities.Woken](ctx, summary, stockActivities.StoreSettings,
+		activities.SettingsInput{SKU: s.sku, Paused: &req.Paused, Actor: req.Actor})
+	if err != nil {
+		return contract.PauseResult{}, err
+	}
+	s.book.Paused = req.Paused
+	s.dirty = s.dirty || out.Wake
+	s.show()
+	return contract.PauseResult{Paused: s.book.Paused}, nil
+}
+
+// inTurn waits until every change that was accepted before has been made: the
+// SDK's mutex promises no order, and the last word must win.
+func (s *stock) inTurn(ctx workflow.Context) (done func(), err error) {
+	turn := s.asked
+	s.asked++
+	err = workflow.Await(ctx, func() bool { return s.served == turn })
+	return func() { s.served++ }, err
+}
+
+func validateAbout(a contract.About) error {
+	switch n := utf8.RuneCountInString(a.Title); {
+	case strings.TrimSpace(a.Title) == "":
+		return fmt.Errorf("title is empty: it stands in texts and on pages")
+	case n > maxTitle:
+		return fmt.Errorf("title has %d characters, at most %d are allowed", n, maxTitle)
+	case strings.ContainsFunc(a.Title, unicode.IsControl):
+		return fmt.Errorf("title %q contains control characters", a.Title)
+	case !isWebURL(a.CheckoutURL):
+		return fmt.Errorf("checkout_url %q is not an absolute http or https URL", a.CheckoutURL)
+	case a.ImageURL != "" && !isWebURL(a.ImageURL):
+		return fmt.Errorf("image_url %q is not an absolute http or https URL", a.ImageURL)
+	}
+	if a.Price == nil {
+		return nil
+	}
+	if _, err := newMoney(&a.Price.Amount, a.Price.Currency); err != nil {
+		return fmt.Errorf("price: %w", err)
+	}
+	return nil
+}
+
+func isWebURL(s string) bool {
+	u, err := url.Parse(s) //workflowcheck:ignore it reads a text and nothing else
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+func sameAbout(a, b contract.About) bool {
+	samePrice := a.Price == b.Price || (a.Price != nil && b.Price != nil && *a.Price == *b.Price)
+	return samePrice && a.Title == b.Title && a.CheckoutURL == b.CheckoutURL && a.ImageURL == b.ImageURL
+}
+
+func validateEvent(ev contract.StockEvent) error {
+	switch {
+	case ev.EventID == "":
+		return fmt.Errorf("event_id is empty")
+	case ev.Kind == contract.StockRestock && (ev.Units < 1 || ev.Units > maxUnits):
+		return fmt.Errorf("units is %d, a restock has 1 to %d", ev.Units, maxUnits)
+	case ev.Kind == contract.StockCorrection && (ev.Delta == 0 || ev.Delta < -maxUnits || ev.Delta > maxUnits):
+		return fmt.Errorf("delta is %d, a correction moves 1 to %d either way", ev.Delta, maxUnits)
+	case ev.Kind != contract.StockRestock && ev.Kind != contract.StockCorrection:
+		return fmt.Errorf("kind %q is neither %s nor %s", ev.Kind, contract.StockRestock, contract.StockCorrection)
+	}
+	return nil
+}
