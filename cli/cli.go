@@ -1,0 +1,138 @@
+// Package cli is the command line of holdfast.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/config"
+	"holdfast/connect"
+)
+
+// Exit codes.
+const (
+	exitOK      = 0
+	exitFailure = 1 // what was asked for did not happen
+	exitUsage   = 2 // the command line or the configuration is wrong
+)
+
+// Service runs until ctx ends, or fails.
+type Service func(ctx context.Context, cfg *config.Config, log *slog.Logger) error
+
+// Services are the long-running parts of the program.
+type Services struct {
+	Worker  Service
+	Starter Service
+}
+
+// Streams are where a command writes: results to Out, all else to Err.
+type Streams struct{ Out, Err io.Writer }
+
+// Main runs the command that args (without the program's name) ask for and
+// answers the exit code: 0, 1 for a failure, 2 for a wrong command line or
+// configuration.
+func Main(ctx context.Context, args []string, std Streams, services Services) int {
+	a := &app{std: std, services: services}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(std.Out)
+	root.SetErr(std.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintln(std.Err, "holdfast:", err)
+	var wrong *config.Error
+	var usage usageError
+	if !a.began || errors.As(err, &wrong) || errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+// usageError is a command line that cannot be meant.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+type app struct {
+	std      Streams
+	services Services
+	began    bool // the command line was understood
+	file     string
+	set      []string
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "holdfast",
+		Short: "Sells exactly what a shop has, and keeps the line for what comes back",
+		Long: `Holdfast sells exactly what a shop has, and keeps the line for what comes back.
+
+Configuration: defaults, then the file of --config or HOLDFAST_CONFIG, then
+HOLDFAST_* variables, then --set. "holdfast config" shows the result.`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		PersistentPreRun:  func(*cobra.Command, []string) { a.began = true },
+	}
+	root.PersistentFlags().StringVar(&a.file, "config", "", "configuration file (.yaml, .toml, .json); default HOLDFAST_CONFIG")
+	root.PersistentFlags().StringArrayVar(&a.set, "set", nil, "key=value of the configuration, repeatable; wins over everything. Others on this machine can read it: no place for secrets")
+	root.AddCommand(
+		a.service("worker", "Run the workflows and activities", a.services.Worker),
+		a.service("starter", "Run the door: the HTTP service for shoppers, shops and webhooks", a.services.Starter),
+		a.config(), a.version(), a.stock(),
+	)
+	return root
+}
+
+func (a *app) service(name, short string, run Service) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.Load(a.file, a.set)
+			if err != nil {
+				return err
+			}
+			log := logger(a.std.Err).With("service", name)
+			connect.LogRedis(log)
+			log.Info("starting", "version", ownVersion(), "config", cfg)
+			if err := run(cmd.Context(), cfg, log); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			log.Info("stopped")
+			return nil
+		},
+	}
+}
+
+// group is a command that only has others below it.
+func group(use, short string, sub ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("%s needs one more word; see %s --help", cmd.CommandPath(), cmd.CommandPath())
+			}
+			return usagef("%s does not know %q; see %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
+		},
+	}
+	cmd.AddCommand(sub...)
+	return cmd
+}
+
+// logger writes text for a person at a terminal and JSON for machines.
+func logger(w io.Writer) *slog.Logger {
+	if f, ok := w.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			return slog.New(slog.NewTextHandler(w, nil))
+		}
+	}
+	return slog.New(slog.NewJSONHandler(w, nil))
+}

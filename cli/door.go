@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"holdfast/config"
+)
+
+const (
+	defaultDoor = "http://127.0.0.1:8080"
+	doorTimeout = 15 * time.Second // the door itself waits 2 s for a decision
+	maxAnswer   = 1 << 20
+)
+
+// door is a client of a running door's HTTP API.
+type door struct {
+	base  string
+	local bool // on this machine
+	http  *http.Client
+}
+
+// newDoor reads from the environment where the door is.
+func newDoor() (*door, error) {
+	base, ok := os.LookupEnv("HOLDFAST_URL")
+	if !ok {
+		base = defaultDoor
+	}
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return nil, usagef("HOLDFAST_URL is %q; it must be the http or https URL of a door, as in %s", base, defaultDoor)
+	}
+	ip := net.ParseIP(u.Hostname())
+	return &door{
+		base:  strings.TrimRight(base, "/"),
+		local: u.Hostname() == "localhost" || ip != nil && ip.IsLoopback(),
+		http:  &http.Client{Timeout: doorTimeout},
+	}, nil
+}
+
+// secret reads from the environment how to be let in. The published secret of
+// `make dev` is used only for a door on this machine.
+func (d *door) secret(name, dev string) (string, error) {
+	switch value, ok := os.LookupEnv(name); {
+	case value != "":
+		return value, nil
+	case ok:
+		return "", usagef("%s is set, but to nothing", name)
+	case d.local:
+		return dev, nil
+	}
+	return "", usagef("%s is not set; the secrets of `make dev` are used only for a door on this machine", name)
+}
+
+// answer is what the door said.
+type answer struct {
+	status int
+	body   []byte
+}
+
+func (d *door) get(ctx context.Context, path string) (answer, error) {
+	key, err := d.secret("HOLDFAST_KEY", config.DevAPIKey)
+	if err != nil {
+		return answer{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.base+path, nil)
+	if err != nil {
+		return answer{}, err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	return d.do(req)
+}
+
+// webhook sends a signed Standard Webhooks message.
+func (d *door) webhook(ctx context.Context, path, id string, payload any) (answer, error) {
+	body, err := json.Marshal(payload)
+	if err != nil {
+		return answer{}, err
+	}
+	secret, err := d.secret("HOLDFAST_WEBHOOK_SECRET", config.DevWebhookSecret)
+	if err != nil {
+		return answer{}, err
+	}
+	hook, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		return answer{}, usagef("HOLDFAST_WEBHOOK_SECRET is not whsec_ and base64")
+	}
+	now := time.Now()
+	signature, err := hook.Sign(id, now, body)
+	if err != nil {
+		return answer{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.base+path, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(standardwebhooks.HeaderWebhookID, id)
+	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, fmt.Sprint(now.Unix()))
+	req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+	return d.do(req)
+}
+
+// do sends req; every status but a 2xx is an error that says what the door said.
+func (d *door) do(req *http.Request) (answer, error) {
+	resp, err := d.http.Do(req)
+	if err != nil {
+		return answer{}, fmt.Errorf("the door at %s does not answer: %w", d.base, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return answer{}, fmt.Errorf("the answer of the door at %s broke off: %w", d.base, err)
+	}
+	if resp.StatusCode/100 != 2 {
+		return answer{}, refusal(resp.Status, body)
+	}
+	return answer{status: resp.StatusCode, body: body}, nil
+}
+
+// refusal makes an error of a problem document (RFC 9457).
+func refusal(status string, body []byte) error {
+	var p struct {
+		Code   string `json:"code"`
+		Title  string `json:"title"`
+		Detail string `json:"detail"`
+		Errors []struct {
+			Pointer string `json:"pointer"`
+			Detail  string `json:"detail"`
+		} `json:"errors"`
+	}
+	text := "the door answered " + status
+	if json.Unmarshal(body, &p) != nil {
+		return errors.New(text)
+	}
+	for _, part := range []string{p.Code, p.Title, p.Detail} {
+		if part != "" {
+			text += ": " + part
+		}
+	}
+	for _, e := range p.Errors {
+		text += "\n  " + e.Pointer + ": " + e.Detail
+	}
+	return errors.New(text)
+}

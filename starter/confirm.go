@@ -1,0 +1,174 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"holdfast/contract"
+	"holdfast/launch"
+	"holdfast/redis"
+)
+
+const (
+	confirmTimeout = 10 * time.Second
+	afterTimeout   = 5 * time.Second // for what must still be said after it
+)
+
+// postConfirm tells of money. It ends as a sale, as a refund with an owner, or
+// as "not known, repeat" with the payment left for the hold's workflow.
+func (d *Door) postConfirm(w http.ResponseWriter, r *http.Request) error {
+	f, err := readObject(w, r, false)
+	if err != nil {
+		return err
+	}
+	req := contract.ConfirmRequest{PaymentRef: f.text("payment_ref", 200)}
+	if m := f.amount(); m != nil {
+		req.Amount, req.Currency = &m.Amount, m.Currency
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	id := r.PathValue("hold_id")
+	// Money is seen to even when the client has gone.
+	ctx := context.WithoutCancel(r.Context())
+	sku, err := d.skus.byHold(ctx, id)
+	if err != nil {
+		return err
+	}
+	out, err := d.confirm(ctx, sku, id, req)
+	if err != nil {
+		return err
+	}
+	return d.answerHold(w, r, out)
+}
+
+// confirm asks the hold's workflow; when that has closed the record decides who
+// owns the money. A second round is for a hold that closed in between.
+func (d *Door) confirm(ctx context.Context, sku, id string, req contract.ConfirmRequest) (redis.HoldOutcome, error) {
+	for range 2 {
+		out, ok, err := d.gate.ReadHold(ctx, sku, id)
+		if err != nil {
+			return out, d.leaveSignal(ctx, id, req, err)
+		}
+		if ok && out.Hold.State.Ended() {
+			return d.confirmEnded(ctx, out, req)
+		}
+		res, err := d.askConfirm(ctx, id, req)
+		switch {
+		case err == nil:
+			return d.confirmed(ctx, sku, id, res)
+		case !errors.Is(err, launch.ErrNoOwner):
+			return out, d.leaveSignal(ctx, id, req, err)
+		}
+		// No open workflow: it ended between the two looks, or there is none.
+		again, ok, err := d.gate.ReadHold(ctx, sku, id)
+		switch {
+		case err != nil:
+			return out, err
+		case ok && again.Hold.State.Ended():
+			continue
+		case ok:
+			return d.decide(ctx, again.Hold, contract.CauseLate, req)
+		}
+		return d.decide(ctx, redis.Hold{ID: id, SKU: sku}, contract.CauseUnknown, req)
+	}
+	return redis.HoldOutcome{}, tryLater(retrySoon, "hold %s changed while it was asked; repeat the request as it was", id)
+}
+
+// askConfirm sends the update. Its id is made of what is asked, so that a
+// repeat gets the first answer and a corrected amount gets a new one.
+func (d *Door) askConfirm(ctx context.Context, id string, req contract.ConfirmRequest) (contract.ConfirmResult, error) {
+	amount := ""
+	if req.Amount != nil {
+		amount = strconv.FormatInt(*req.Amount, 10)
+	}
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	return d.launcher.Confirm(ctx, id, "confirm-"+digest(id, req.PaymentRef, amount, req.Currency), req)
+}
+
+// confirmed turns the workflow's answer into ours.
+func (d *Door) confirmed(ctx context.Context, sku, id string, res contract.ConfirmResult) (redis.HoldOutcome, error) {
+	if res.Outcome != contract.ConfirmSold {
+		return redis.HoldOutcome{}, refusedMoney(id, res.Outcome, res.Refund)
+	}
+	out, ok, err := d.gate.ReadHold(ctx, sku, id)
+	if err == nil && !ok {
+		err = tryLater(retrySoon, "hold %s is sold, but its record cannot be read", id)
+	}
+	return out, err
+}
+
+func refusedMoney(id, outcome string, refund *contract.RefundInfo) *Problem {
+	var p *Problem
+	switch outcome {
+	case contract.ConfirmConflict:
+		p = problem(paymentConflict, "hold %s was sold by another payment; this one is not needed", id)
+	case contract.ConfirmAmountMismatch:
+		p = problem(amountMismatch, "the amount is not the one that the checkout of hold %s announced; the hold goes on", id)
+	default:
+		p = problem(holdEnded, "hold %s is not live any more; this payment made no sale", id)
+	}
+	p.Refund = refund
+	return p
+}
+
+// confirmEnded is a confirm of a hold that has ended.
+func (d *Door) confirmEnded(ctx context.Context, out redis.HoldOutcome, req contract.ConfirmRequest) (redis.HoldOutcome, error) {
+	switch h := out.Hold; {
+	case h.State == contract.HoldSold && h.PaymentRef == req.PaymentRef:
+		return out, nil // the answer was lost, and the checkout asks again
+	case h.State == contract.HoldSold:
+		return d.decide(ctx, h, contract.CauseSecond, req)
+	default:
+		return d.decide(ctx, h, contract.CauseLate, req)
+	}
+}
+
+// decide gives the money to a Payment and answers what became of it.
+func (d *Door) decide(ctx context.Context, h redis.Hold, cause string, req contract.ConfirmRequest) (redis.HoldOutcome, error) {
+	in := contract.PaymentInput{
+		PaymentID: contract.PaymentID(h.ID, req.PaymentRef), HoldID: h.ID, SKU: h.SKU,
+		PaymentRef: req.PaymentRef, Amount: req.Amount, Currency: req.Currency, Cause: cause,
+	}
+	asked, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	decision, err := d.launcher.Decide(asked, in)
+	if err != nil {
+		return redis.HoldOutcome{}, err
+	}
+	if decision.Outcome == contract.ConfirmSold {
+		return d.confirmed(ctx, h.SKU, h.ID, contract.ConfirmResult{Outcome: decision.Outcome})
+	}
+	return redis.HoldOutcome{}, refusedMoney(h.ID, decision.Outcome,
+		&contract.RefundInfo{PaymentID: in.PaymentID, PaymentRef: in.PaymentRef, State: decision.State})
+}
+
+// leaveSignal is for an update that stayed unanswered, or a record that cannot
+// be read: the payment is left as a signal, which is durable where an update is
+// not.
+func (d *Door) leaveSignal(ctx context.Context, id string, req contract.ConfirmRequest, cause error) error {
+	after := retrySoon
+	var closed *redis.ClosedError
+	if errors.As(cause, &closed) {
+		d.metClosed(closed)
+		after = retryClosed
+	}
+	var refused *temporal.ApplicationError
+	if errors.As(cause, &refused) && refused.Type() == contract.ErrBadRequest {
+		return problem(validationFailed, "hold %s does not take this payment: %s", id, refused.Message())
+	}
+	d.log.Warn("a confirm stayed unanswered", "error", cause)
+	ctx, cancel := context.WithTimeout(ctx, afterTimeout)
+	defer cancel()
+	if err := d.launcher.Signal(ctx, id, contract.SignalPaymentSucceeded, contract.PaymentSucceeded(req)); err != nil {
+		d.log.Error("and its payment could not be left for the workflow", "error", err)
+		return tryLater(after, "hold %s did not answer and the payment is not recorded; repeat the request as it was until it is answered", id)
+	}
+	return tryLater(after, "hold %s did not answer in time; the payment is recorded, repeat the request to see its outcome", id)
+}

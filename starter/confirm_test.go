@@ -1,0 +1,182 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"holdfast/contract"
+	"holdfast/launch"
+	"holdfast/redis"
+)
+
+func (h *house) confirm(holdID, ref string) answer {
+	h.t.Helper()
+	return h.call("POST", "/v1/holds/"+holdID+"/confirm", map[string]any{"payment_ref": ref})
+}
+
+func TestConfirm(t *testing.T) {
+	h := newHouse(t, 2)
+	v := h.hold()
+	a := h.confirm(v.HoldID, "p1")
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	sold := a.hold(t)
+	require.Equal(t, []any{contract.HoldSold, "p1"}, []any{sold.State, sold.PaymentRef})
+	require.Equal(t, [4]int64{1, 0, 0, 1}, h.parts())
+
+	// The answer was lost: the same ref, also after the run has closed.
+	h.untouched(func() {
+		again := h.confirm(v.HoldID, "p1")
+		require.Equal(t, http.StatusOK, again.status)
+		same := again.hold(t)
+		same.Now = sold.Now
+		require.Equal(t, sold, same)
+		require.Empty(t, h.wf.decided)
+		exact(t, h.call("POST", "/v1/holds/"+v.HoldID+"/release", nil), 409, holdEnded)
+		exact(t, h.call("POST", "/v1/holds/"+v.HoldID+"/payment-failed", map[string]any{"final": true}), 409, holdEnded)
+	})
+
+	// Another payment for the same sale is refunded.
+	h.wf.decision = contract.PaymentDecision{State: contract.PaymentRefundPending, Outcome: contract.ConfirmConflict}
+	h.untouched(func() {
+		p := exact(t, h.confirm(v.HoldID, "p2"), 409, paymentConflict)
+		require.Equal(t, &contract.RefundInfo{PaymentID: contract.PaymentID(v.HoldID, "p2"), PaymentRef: "p2", State: contract.PaymentRefundPending}, p.Refund)
+	})
+	require.Equal(t, contract.CauseSecond, h.wf.decided[0].Cause)
+	require.Equal(t, h.sku, h.wf.decided[0].SKU)
+}
+
+func TestConfirmLate(t *testing.T) {
+	h := newHouse(t, 1)
+	v := h.hold()
+	h.call("POST", "/v1/holds/"+v.HoldID+"/release", nil)
+	h.wf.decision = contract.PaymentDecision{State: contract.PaymentRefundPending, Outcome: contract.ConfirmHoldEnded}
+	p := exact(t, h.confirm(v.HoldID, "late"), 409, holdEnded)
+	require.Equal(t, contract.PaymentRefundPending, p.Refund.State)
+	require.Equal(t, contract.CauseLate, h.wf.decided[0].Cause)
+
+	// The Payment found a way to sell it all the same.
+	h.wf.decision = contract.PaymentDecision{State: contract.PaymentSold, Outcome: contract.ConfirmSold}
+	require.Equal(t, http.StatusOK, h.confirm(v.HoldID, "lucky").status)
+
+	h.wf.fail["Decide"] = errTemporalDown
+	exact(t, h.confirm(v.HoldID, "again"), 503, unavailable)
+}
+
+func TestConfirmUnknown(t *testing.T) {
+	h := newHouse(t, 1)
+	for _, id := range []string{contract.HoldID("NOBODY", []byte("eleven bytes")), "hold_x", "nonsense"} {
+		exact(t, h.confirm(id, "p"), 404, unknownHold)
+	}
+	require.Empty(t, h.wf.decided)
+
+	// Our SKU, but no record and no workflow: the money gets an owner.
+	h.wf.decision = contract.PaymentDecision{State: contract.PaymentParked, Outcome: contract.ConfirmHoldEnded}
+	id := contract.HoldID(h.sku, []byte("eleven bytes"))
+	p := exact(t, h.confirm(id, "p"), 409, holdEnded)
+	require.Equal(t, contract.PaymentParked, p.Refund.State)
+	require.Equal(t, contract.CauseUnknown, h.wf.decided[0].Cause)
+}
+
+// The hold ends between the look at its record and the update.
+func TestConfirmRacesAnEnd(t *testing.T) {
+	h := newHouse(t, 1)
+	v := h.hold()
+	h.wf.onConfirm = func(context.Context, contract.ConfirmRequest) (contract.ConfirmResult, error) {
+		require.Equal(t, http.StatusOK, h.call("POST", "/v1/holds/"+v.HoldID+"/release", nil).status)
+		return contract.ConfirmResult{}, launch.ErrNoOwner
+	}
+	h.wf.decision = contract.PaymentDecision{State: contract.PaymentRefundPending, Outcome: contract.ConfirmHoldEnded}
+	exact(t, h.confirm(v.HoldID, "p"), 409, holdEnded)
+	require.Equal(t, contract.CauseLate, h.wf.decided[0].Cause)
+}
+
+// It was sold by this very payment meanwhile: no Payment is needed.
+func TestConfirmRacesItsOwnSale(t *testing.T) {
+	h := newHouse(t, 1)
+	v := h.hold()
+	h.wf.onConfirm = func(ctx context.Context, req contract.ConfirmRequest) (contract.ConfirmResult, error) {
+		_, err := h.gate.Confirm(ctx, redis.ConfirmRequest{SKU: h.sku, HoldID: v.HoldID, PaymentRef: req.PaymentRef})
+		require.NoError(t, err)
+		return contract.ConfirmResult{}, launch.ErrNoOwner
+	}
+	require.Equal(t, contract.HoldSold, h.confirm(v.HoldID, "p").hold(t).State)
+	require.Empty(t, h.wf.decided)
+}
+
+// The record lives but its workflow is gone: the Payment decides by the gate.
+func TestConfirmWithoutOwner(t *testing.T) {
+	h := newHouse(t, 1)
+	v := h.hold()
+	h.wf.set(func() { delete(h.wf.holds, v.HoldID) })
+	h.wf.decision = contract.PaymentDecision{State: contract.PaymentRefundPending, Outcome: contract.ConfirmHoldEnded}
+	exact(t, h.confirm(v.HoldID, "p"), 409, holdEnded)
+	require.Len(t, h.wf.decided, 1)
+}
+
+func TestConfirmAnswersOfTheWorkflow(t *testing.T) {
+	h := newHouse(t, 1)
+	v := h.hold()
+	refund := &contract.RefundInfo{PaymentID: "payment_x", PaymentRef: "p", State: contract.PaymentRefundPending}
+	for outcome, code := range map[string]string{
+		contract.ConfirmHoldEnded: holdEnded, contract.ConfirmConflict: paymentConflict, contract.ConfirmAmountMismatch: amountMismatch,
+	} {
+		h.wf.onConfirm = func(context.Context, contract.ConfirmRequest) (contract.ConfirmResult, error) {
+			return contract.ConfirmResult{Outcome: outcome, Refund: refund}, nil
+		}
+		require.Equal(t, refund, exact(t, h.confirm(v.HoldID, "p"), 409, code).Refund)
+	}
+	h.wf.onConfirm = func(context.Context, contract.ConfirmRequest) (contract.ConfirmResult, error) {
+		return contract.ConfirmResult{}, temporal.NewNonRetryableApplicationError("no payment", contract.ErrBadRequest, nil)
+	}
+	exact(t, h.confirm(v.HoldID, "p"), 422, validationFailed)
+	require.Empty(t, h.wf.sent(), "what is no payment is not left as one")
+}
+
+// The update is asked again with the same id for the same request, and with
+// another for a corrected amount.
+func TestConfirmUpdateID(t *testing.T) {
+	h := newHouse(t, 1)
+	v := h.hold()
+	h.wf.set(func() { h.wf.updates = nil })
+	h.wf.onConfirm = func(context.Context, contract.ConfirmRequest) (contract.ConfirmResult, error) {
+		return contract.ConfirmResult{Outcome: contract.ConfirmAmountMismatch}, nil
+	}
+	for _, amount := range []int{1, 1, 2} {
+		h.call("POST", "/v1/holds/"+v.HoldID+"/confirm", map[string]any{"payment_ref": "p", "amount": amount, "currency": "EUR"})
+	}
+	require.Equal(t, h.wf.updates[0], h.wf.updates[1])
+	require.NotEqual(t, h.wf.updates[1], h.wf.updates[2])
+}
+
+// An update that stays unanswered leaves the payment as a signal.
+func TestConfirmUnanswered(t *testing.T) {
+	h := newHouse(t, 1)
+	v := h.hold()
+	h.wf.inert = true
+	h.wf.onConfirm = func(context.Context, contract.ConfirmRequest) (contract.ConfirmResult, error) {
+		return contract.ConfirmResult{}, context.DeadlineExceeded
+	}
+	p := exact(t, h.confirm(v.HoldID, "p"), 503, unavailable)
+	require.Contains(t, p.Detail, "the payment is recorded")
+	require.Equal(t, []sentSignal{{v.HoldID, contract.SignalPaymentSucceeded, contract.PaymentSucceeded{PaymentRef: "p"}}}, h.wf.sent())
+
+	h.wf.fail["Signal"] = errors.New("down")
+	p = exact(t, h.confirm(v.HoldID, "p"), 503, unavailable)
+	require.Contains(t, p.Detail, "not recorded")
+}
+
+// While the gate is closed the payment is left for the hold's workflow, too.
+func TestConfirmAtAClosedGate(t *testing.T) {
+	h := newHouse(t, 1)
+	v := h.hold()
+	h.wf.inert = true
+	require.NoError(t, shared.HSet(t.Context(), "hf:{"+h.sku+"}:stock", "fence", "another server").Err())
+	p := exact(t, h.confirm(v.HoldID, "p"), 503, unavailable)
+	require.Contains(t, p.Detail, "the payment is recorded")
+	require.Equal(t, []sentSignal{{v.HoldID, contract.SignalPaymentSucceeded, contract.PaymentSucceeded{PaymentRef: "p"}}}, h.wf.sent())
+}

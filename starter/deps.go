@@ -1,0 +1,58 @@
+// Package starter is the door: the HTTP service that asks the gate first and
+// starts workflows only for winners. It serves the API, the pages and the
+// inventory webhook.
+package starter
+
+import (
+	"context"
+	"time"
+
+	"holdfast/contract"
+	"holdfast/launch"
+	"holdfast/redis"
+)
+
+// Gate is what the door needs of the gate; *redis.Gate is one.
+type Gate interface {
+	EventOutcome(ctx context.Context, sku, eventID string) (redis.StockOutcome, bool, error)
+	Join(ctx context.Context, req redis.JoinRequest) (redis.JoinOutcome, error)
+	Leave(ctx context.Context, req redis.LeaveRequest) (redis.EntryOutcome, error)
+	Reserve(ctx context.Context, req redis.ReserveRequest) (redis.HoldOutcome, error)
+	AdoptHold(ctx context.Context, req redis.AdoptHoldRequest) (redis.HoldOutcome, error)
+	Release(ctx context.Context, req redis.ReleaseRequest) (redis.HoldOutcome, error)
+	Snapshot(ctx context.Context, sku string) (redis.Counters, contract.About, error)
+	ReadHold(ctx context.Context, sku, holdID string) (redis.HoldOutcome, bool, error)
+	ReadEntry(ctx context.Context, sku, entryID string) (redis.Entry, bool, error)
+	Ledger(ctx context.Context, sku, after string, limit int64) ([]redis.LedgerLine, error)
+	RegisterSKU(ctx context.Context, sku string) (owner string, err error)
+	LookupSKU(ctx context.Context, number string) (sku string, whole bool, err error)
+	MarkMapWhole(ctx context.Context) error
+	SKUs(ctx context.Context) ([]string, error)
+	ClaimKey(ctx context.Context, key string, claim redis.Claim, keep time.Duration) (redis.Claim, error)
+}
+
+// Launcher is what the door needs of the workflows; *launch.Launcher is one.
+type Launcher interface {
+	Hold(ctx context.Context, in contract.HoldInput) (launch.Started, error)
+	Entry(ctx context.Context, in contract.EntryInput) (launch.Started, error)
+	Wake(ctx context.Context, sku string) error
+	StockEvent(ctx context.Context, sku string, ev contract.StockEvent) error
+	Policy(ctx context.Context, sku, updateID string, req contract.PolicyRequest) (contract.PolicyResult, error)
+	Pause(ctx context.Context, sku, updateID string, req contract.PauseRequest) (contract.PauseResult, error)
+	Decide(ctx context.Context, in contract.PaymentInput) (contract.PaymentDecision, error)
+	Confirm(ctx context.Context, holdID, updateID string, req contract.ConfirmRequest) (contract.ConfirmResult, error)
+	Signal(ctx context.Context, workflowID, signal string, arg any) error
+	Status(ctx context.Context, workflowID string, out any) error
+	Reconcile(ctx context.Context, in contract.ReconcileInput) error
+}
+
+// Directory lists and counts workflows by Temporal's visibility, which is a
+// little behind the truth.
+type Directory interface {
+	// OpenSKUs lists the SKUs that have an open Stock.
+	OpenSKUs(ctx context.Context) ([]string, error)
+	// Holds lists ids of Holds, newest first; sku and state may be empty.
+	Holds(ctx context.Context, sku string, state contract.HoldState, limit int, cursor []byte) (ids []string, next []byte, err error)
+	// OpenPayments counts the Payments that run: money not yet sold or refunded.
+	OpenPayments(ctx context.Context) (int64, error)
+}

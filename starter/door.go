@@ -1,0 +1,219 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"holdfast/config"
+	"holdfast/keys"
+)
+
+// Deps are what a Door works with.
+type Deps struct {
+	Config    *config.Config
+	Keys      *keys.Ring
+	Gate      Gate
+	Launcher  Launcher
+	Directory Directory
+	Log       *slog.Logger
+}
+
+// Door answers HTTP. It is safe for concurrent use.
+type Door struct {
+	cfg       *config.Config
+	keys      *keys.Ring
+	gate      Gate
+	launcher  Launcher
+	directory Directory
+	log       *slog.Logger
+
+	apiKeys   []apiKey
+	verifiers []verifier
+	skus      *routing
+	chores    *chores
+	starts    *pool
+	backlog   *backlog
+	templates map[string]*template.Template
+	health    healthCache
+
+	filled   atomic.Bool // the map of SKUs was read once by this door
+	draining atomic.Bool
+}
+
+// New makes a door. Close ends what it does in the background.
+func New(deps Deps) (*Door, error) {
+	verifiers, err := newVerifiers(deps.Config.Secrets.Inventory)
+	if err != nil {
+		return nil, err
+	}
+	templates, err := parsePages()
+	if err != nil {
+		return nil, err
+	}
+	d := &Door{
+		cfg: deps.Config, keys: deps.Keys, gate: deps.Gate, launcher: deps.Launcher,
+		directory: deps.Directory, log: deps.Log,
+		apiKeys:   apiKeys(deps.Config.Secrets.APIKeys),
+		verifiers: verifiers,
+		chores:    newChores(deps.Log),
+		starts:    newPool(deps.Config.Join.Workers),
+		backlog:   newBacklog(deps.Config.Join.MaxBacklog),
+		templates: templates,
+	}
+	d.skus = &routing{gate: deps.Gate, fill: d.fill}
+	return d, nil
+}
+
+// Close waits for the starts under way and ends the background steps.
+func (d *Door) Close() {
+	d.starts.wg.Wait()
+	d.chores.stop()
+}
+
+// Listeners of the door; a route belongs to one or more.
+const (
+	public = 1 << iota
+	api
+	ops
+)
+
+type route struct {
+	on      int
+	pattern string
+	handler http.Handler
+}
+
+// routes is every call of the door.
+func (d *Door) routes() []route {
+	return []route{
+		{api, "PUT /v1/stock/{sku}", d.bearer(d.putStock)},
+		{api, "GET /v1/stock/{sku}", d.bearer(d.getStock)},
+		{api, "GET /v1/stock", d.bearer(d.listStock)},
+		{api, "POST /v1/stock/{sku}/pause", d.bearer(d.pauseStock(true))},
+		{api, "POST /v1/stock/{sku}/resume", d.bearer(d.pauseStock(false))},
+		{api, "GET /v1/stock/{sku}/ledger", d.bearer(d.getLedger)},
+		{public | api, "GET /v1/stock/{sku}/public", d.open(d.getPublic)},
+
+		{public | api, "POST /v1/waitlist", d.open(d.postWaitlist)},
+		{public | api, "GET /v1/waitlist/{entry_id}", d.open(d.getEntry)},
+		{public | api, "DELETE /v1/waitlist/{entry_id}", d.open(d.deleteEntry)},
+
+		{api, "POST /v1/holds", d.bearer(d.postHold)},
+		{api, "GET /v1/holds", d.bearer(d.listHolds)},
+		{api, "GET /v1/holds/{hold_id}", d.bearer(d.getHold)},
+		{api, "POST /v1/holds/{hold_id}/checkout", d.bearer(d.postCheckout)},
+		{api, "POST /v1/holds/{hold_id}/payment-failed", d.bearer(d.postPaymentFailed)},
+		{api, "POST /v1/holds/{hold_id}/confirm", d.bearer(d.postConfirm)},
+		{api, "POST /v1/holds/{hold_id}/release", d.bearer(d.postRelease)},
+
+		{api, "POST /v1/webhooks/inventory", d.open(d.postInventory)},
+
+		{public, "GET /join/{sku}", d.page(d.joinPage)},
+		{public, "POST /join/{sku}", d.form(d.joinForm)},
+		{public, "GET /w/{entry_id}", d.page(d.entryPage)},
+		{public, "POST /w/{entry_id}/leave", d.form(d.leaveForm)},
+		{public, "POST /w/{entry_id}/again", d.form(d.againForm)},
+		{public, "GET /r/{token}", d.page(d.linkPage)},
+		{public, "POST /r/{token}", d.form(d.pressForm)},
+		{public, "GET /h/{hold_id}", d.page(d.holdPage)},
+		{public, "POST /h/{hold_id}/release", d.form(d.giveBackForm)},
+
+		{ops, "GET /healthz", d.open(d.getHealth)},
+		{ops, "GET /readyz", d.open(d.getReady)},
+	}
+}
+
+// Handler answers the routes of the listeners in on.
+func (d *Door) handler(on int) http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range d.routes() {
+		if r.on&on != 0 {
+			mux.Handle(r.pattern, r.handler)
+		}
+	}
+	return d.accessLog(mux)
+}
+
+// Handler answers every route, as one address for all listeners does.
+func (d *Door) Handler() http.Handler { return d.handler(public | api | ops) }
+
+type handlerFunc func(w http.ResponseWriter, r *http.Request) error
+
+// open serves a call that anyone may make.
+func (d *Door) open(h handlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h(w, r); err != nil {
+			writeProblem(w, d.problemOf(r, err))
+		}
+	})
+}
+
+// bearer serves a call of the shop's servers.
+func (d *Door) bearer(h handlerFunc) http.Handler {
+	return d.open(func(w http.ResponseWriter, r *http.Request) error {
+		caller, err := d.caller(r)
+		if err != nil {
+			return err
+		}
+		return h(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+	})
+}
+
+// accessLog writes one line a request. It names the route, not the path: paths
+// carry tokens and ids that are capabilities.
+func (d *Door) accessLog(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		seen := &statusWriter{ResponseWriter: w}
+		defer func() {
+			if fault := recover(); fault != nil {
+				if err, ok := fault.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+					panic(fault)
+				}
+				d.log.Error("a handler panicked", "route", r.Pattern, "fault", fault)
+				if seen.status == 0 {
+					writeProblem(seen, tryLater(retrySoon, "the outcome is not known; repeat the request as it was"))
+				}
+			}
+			d.log.Info("request", "method", r.Method, "route", r.Pattern, "status", seen.status, "ms", time.Since(began).Milliseconds())
+		}()
+		next.ServeHTTP(seen, r)
+	})
+}
+
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.MaxBytesReader reach the connection.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,313 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"holdfast/contract"
+	"holdfast/launch"
+	"holdfast/redis"
+)
+
+var errTemporalDown = errors.New("temporal is down")
+
+type sentSignal struct {
+	ID, Name string
+	Arg      any
+}
+
+// workflows stands for Temporal: it records what is started and said, and does
+// at the gate what the workflows would do.
+type workflows struct {
+	gate *redis.Gate
+
+	mu       sync.Mutex
+	down     bool             // every call fails
+	calls    map[string]int   // method → how often it was called
+	fail     map[string]error // method → its error
+	closed   map[string]bool  // workflow id → it has closed
+	statuses map[string]any   // workflow id → EntryStatus or PaymentStatus
+	holds    map[string]contract.HoldInput
+	entries  map[string]contract.EntryInput
+	starts   int // of Holds and entries
+	wakes    map[string]int
+	signals  []sentSignal
+	decided  []contract.PaymentInput
+	updates  []string
+	checked  []contract.ReconcileInput
+
+	onHold    func(in contract.HoldInput) // before the start is recorded
+	onConfirm func(ctx context.Context, req contract.ConfirmRequest) (contract.ConfirmResult, error)
+	inert     bool // signals and stock events are recorded only
+	decision  contract.PaymentDecision
+	slowEntry chan struct{} // entries' starts wait for it
+}
+
+func newWorkflows(gate *redis.Gate) *workflows {
+	return &workflows{
+		gate: gate, calls: map[string]int{}, fail: map[string]error{}, closed: map[string]bool{}, statuses: map[string]any{},
+		holds: map[string]contract.HoldInput{}, entries: map[string]contract.EntryInput{}, wakes: map[string]int{},
+	}
+}
+
+// enter records a call and answers the error it should have.
+func (w *workflows) enter(method string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls[method]++
+	if w.down {
+		return errTemporalDown
+	}
+	return w.fail[method]
+}
+
+func (w *workflows) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+func (w *workflows) started() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.starts
+}
+
+func (w *workflows) sent() []sentSignal {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.signals)
+}
+
+func (w *workflows) woken(sku string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wakes[sku]
+}
+
+func (w *workflows) called(method string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.calls[method]
+}
+
+func (w *workflows) entry(id string) (contract.EntryInput, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	in, ok := w.entries[id]
+	return in, ok
+}
+
+func (w *workflows) Hold(_ context.Context, in contract.HoldInput) (launch.Started, error) {
+	if err := w.enter("Hold"); err != nil {
+		return 0, err
+	}
+	if w.onHold != nil {
+		w.onHold(in)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed[in.HoldID] {
+		return launch.StartedClosed, nil
+	}
+	if _, open := w.holds[in.HoldID]; open {
+		return launch.StartedOpen, nil
+	}
+	w.holds[in.HoldID] = in
+	w.starts++
+	return launch.StartedNew, nil
+}
+
+func (w *workflows) Entry(ctx context.Context, in contract.EntryInput) (launch.Started, error) {
+	if err := w.enter("Entry"); err != nil {
+		return 0, err
+	}
+	if w.slowEntry != nil {
+		select {
+		case <-w.slowEntry:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.entries[in.EntryID] = in
+	w.starts++
+	w.statuses[in.EntryID] = contract.EntryStatus{EntryID: in.EntryID, Phone: in.Phone, Name: in.Name}
+	return launch.StartedNew, nil
+}
+
+func (w *workflows) Wake(_ context.Context, sku string) error {
+	if err := w.enter("Wake"); err != nil {
+		return err
+	}
+	w.set(func() { w.wakes[sku]++ })
+	return nil
+}
+
+func (w *workflows) StockEvent(ctx context.Context, sku string, ev contract.StockEvent) error {
+	if err := w.enter("StockEvent"); err != nil || w.inert {
+		return err
+	}
+	_, err := w.gate.Stock(ctx, sku, ev)
+	return err
+}
+
+func (w *workflows) Policy(ctx context.Context, sku, updateID string, req contract.PolicyRequest) (contract.PolicyResult, error) {
+	if err := w.enter("Policy"); err != nil {
+		return contract.PolicyResult{}, err
+	}
+	w.set(func() { w.updates = append(w.updates, updateID) })
+	opened, err := w.gate.Open(ctx, redis.OpenRequest{SKU: sku, New: true})
+	if err != nil {
+		return contract.PolicyResult{}, err
+	}
+	_, err = w.gate.Settings(ctx, redis.SettingsRequest{SKU: sku, About: &req.About, Version: time.Now().UnixMilli()})
+	return contract.PolicyResult{Version: 1, Created: opened.Verdict == redis.OK}, err
+}
+
+func (w *workflows) Pause(ctx context.Context, sku, _ string, req contract.PauseRequest) (contract.PauseResult, error) {
+	if err := w.enter("Pause"); err != nil {
+		return contract.PauseResult{}, err
+	}
+	_, err := w.gate.Settings(ctx, redis.SettingsRequest{SKU: sku, Paused: &req.Paused, Actor: req.Actor})
+	return contract.PauseResult{Paused: req.Paused}, err
+}
+
+func (w *workflows) Decide(_ context.Context, in contract.PaymentInput) (contract.PaymentDecision, error) {
+	if err := w.enter("Decide"); err != nil {
+		return contract.PaymentDecision{}, err
+	}
+	w.set(func() { w.decided = append(w.decided, in) })
+	return w.decision, nil
+}
+
+func (w *workflows) Confirm(ctx context.Context, holdID, updateID string, req contract.ConfirmRequest) (contract.ConfirmResult, error) {
+	if err := w.enter("Confirm"); err != nil {
+		return contract.ConfirmResult{}, err
+	}
+	w.set(func() { w.updates = append(w.updates, updateID) })
+	if w.onConfirm != nil {
+		return w.onConfirm(ctx, req)
+	}
+	in, open := w.open(holdID)
+	if !open {
+		return contract.ConfirmResult{}, launch.ErrNoOwner
+	}
+	out, err := w.gate.Confirm(ctx, redis.ConfirmRequest{SKU: in.Lines[0].SKU, HoldID: holdID, PaymentRef: req.PaymentRef})
+	if err != nil || out.Verdict != redis.OK {
+		return contract.ConfirmResult{Outcome: contract.ConfirmHoldEnded}, err
+	}
+	w.set(func() { w.closed[holdID] = true })
+	return contract.ConfirmResult{Outcome: contract.ConfirmSold}, nil
+}
+
+func (w *workflows) open(holdID string) (contract.HoldInput, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	in, ok := w.holds[holdID]
+	return in, ok && !w.closed[holdID]
+}
+
+func (w *workflows) Signal(ctx context.Context, id, signal string, arg any) error {
+	if err := w.enter("Signal"); err != nil {
+		return err
+	}
+	w.set(func() { w.signals = append(w.signals, sentSignal{id, signal, arg}) })
+	in, open := w.open(id)
+	if !open {
+		return launch.ErrNoOwner
+	}
+	if w.inert {
+		return nil
+	}
+	sku := in.Lines[0].SKU
+	switch arg := arg.(type) {
+	case contract.Release:
+		return w.release(ctx, sku, id, arg.Reason)
+	case contract.PaymentFailed:
+		if arg.Final {
+			return w.release(ctx, sku, id, contract.ReasonPaymentFailed)
+		}
+	case contract.PaymentStarted:
+		_, err := w.gate.AdoptHold(ctx, redis.AdoptHoldRequest{SKU: sku, HoldID: id, ByWorkflow: true, Units: in.Lines[0].Quantity, Extend: &redis.Extension{By: time.Minute}})
+		return err
+	}
+	return nil
+}
+
+func (w *workflows) release(ctx context.Context, sku, id, reason string) error {
+	_, err := w.gate.Release(ctx, redis.ReleaseRequest{SKU: sku, HoldID: id, Reason: reason, Actor: "hold"})
+	w.set(func() { w.closed[id] = true })
+	return err
+}
+
+func (w *workflows) Status(_ context.Context, id string, out any) error {
+	if err := w.enter("Status"); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch out := out.(type) {
+	case *contract.HoldStatus:
+		in, ok := w.holds[id]
+		if !ok {
+			return launch.ErrNoOwner
+		}
+		out.Customer, out.OrderRef, out.Price = in.Customer, in.OrderRef, in.Price
+		return nil
+	case *contract.EntryStatus:
+		s, ok := w.statuses[id].(contract.EntryStatus)
+		if !ok {
+			return launch.ErrNoOwner
+		}
+		*out = s
+		return nil
+	case *contract.PaymentStatus:
+		s, ok := w.statuses[id].(contract.PaymentStatus)
+		if !ok {
+			return launch.ErrNoOwner
+		}
+		*out = s
+		return nil
+	}
+	return fmt.Errorf("no status of %T here", out)
+}
+
+func (w *workflows) Reconcile(_ context.Context, in contract.ReconcileInput) error {
+	if err := w.enter("Reconcile"); err != nil {
+		return err
+	}
+	w.set(func() { w.checked = append(w.checked, in) })
+	return nil
+}
+
+// directory stands for Temporal's visibility.
+type directory struct {
+	skus     []string
+	holdIDs  []string
+	payments int64
+	err      error
+	gate     chan struct{} // OpenSKUs waits for it
+}
+
+func (d *directory) OpenSKUs(ctx context.Context) ([]string, error) {
+	if d.gate != nil {
+		select {
+		case <-d.gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return d.skus, d.err
+}
+
+func (d *directory) Holds(context.Context, string, contract.HoldState, int, []byte) ([]string, []byte, error) {
+	return d.holdIDs, nil, d.err
+}
+
+func (d *directory) OpenPayments(context.Context) (int64, error) { return d.payments, d.err }

@@ -1,0 +1,118 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"holdfast/redis"
+)
+
+const (
+	healthFor     = time.Second // one look serves all that ask within this time
+	healthTimeout = 2 * time.Second
+	healthMost    = 50 // SKUs looked at
+)
+
+// Words of readiness.
+const (
+	gateStarting    = "starting"
+	gateOpen        = "open"
+	gateClosed      = "closed"
+	gateUnavailable = "unavailable"
+)
+
+type readiness struct {
+	Status      string `json:"status"` // ready, starting, draining or not-ready
+	Gate        string `json:"gate"`
+	SKUsOpen    int    `json:"skus_open"`
+	SKUsClosed  int    `json:"skus_closed"`
+	Temporal    string `json:"temporal"`               // open or unavailable
+	OpenRefunds *int64 `json:"open_refunds,omitempty"` // unknown while Temporal is unavailable
+	Now         string `json:"now"`
+}
+
+type healthCache struct {
+	mu   sync.Mutex
+	at   time.Time
+	last readiness
+}
+
+func (d *Door) getHealth(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, http.StatusOK, struct {
+		Status string `json:"status"`
+	}{"ok"})
+}
+
+// getReady says whether this door should get requests. It is red while it
+// starts, drains, or the gate does not answer or is closed for every SKU. A
+// silent Temporal is named and leaves it green: joins and pages go on without.
+func (d *Door) getReady(w http.ResponseWriter, r *http.Request) error {
+	look := d.look(r.Context())
+	status := http.StatusOK
+	switch {
+	case d.draining.Load():
+		look.Status, status = "draining", http.StatusServiceUnavailable
+	case look.Gate == gateStarting:
+		look.Status, status = gateStarting, http.StatusServiceUnavailable
+	case look.Gate != gateOpen && look.SKUsOpen == 0:
+		look.Status, status = "not-ready", http.StatusServiceUnavailable
+	default:
+		look.Status = "ready"
+	}
+	return writeJSON(w, status, look)
+}
+
+func (d *Door) look(ctx context.Context) readiness {
+	d.health.mu.Lock()
+	defer d.health.mu.Unlock()
+	if time.Since(d.health.at) < healthFor {
+		return d.health.last
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
+	defer cancel()
+	out := readiness{Now: stamp(time.Now()), Temporal: "open"}
+	if n, err := d.directory.OpenPayments(ctx); err != nil {
+		d.log.Warn("Temporal does not answer", "error", err)
+		out.Temporal = gateUnavailable
+	} else {
+		out.OpenRefunds = &n
+	}
+	d.lookAtGate(ctx, &out)
+	d.health.at, d.health.last = time.Now(), out
+	return out
+}
+
+func (d *Door) lookAtGate(ctx context.Context, out *readiness) {
+	skus, err := d.gate.SKUs(ctx)
+	if err != nil {
+		d.log.Warn("the gate does not answer", "error", err)
+		out.Gate = gateUnavailable
+		return
+	}
+	for _, sku := range skus[:min(len(skus), healthMost)] {
+		_, _, err := d.gate.Snapshot(ctx, sku)
+		var closed *redis.ClosedError
+		switch {
+		case errors.As(err, &closed):
+			d.metClosed(closed)
+			out.SKUsClosed++
+		case err != nil:
+			d.log.Warn("the gate does not answer", "sku", sku, "error", err)
+			out.Gate = gateUnavailable
+			return
+		default:
+			out.SKUsOpen++
+		}
+	}
+	switch {
+	case !d.filled.Load():
+		out.Gate = gateStarting
+	case out.SKUsClosed > 0:
+		out.Gate = gateClosed
+	default:
+		out.Gate = gateOpen
+	}
+}

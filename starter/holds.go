@@ -1,0 +1,259 @@
+package starter
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"holdfast/contract"
+	"holdfast/launch"
+	"holdfast/redis"
+)
+
+const (
+	// claimKeep is how long an Idempotency-Key is remembered. After it the hold's
+	// record still answers a repeat: the id is made of the key.
+	claimKeep = 24 * time.Hour
+	// takeTimeout bounds reserve, start and adopt together. A start that takes
+	// longer has lost its lease anyway and is found out by the repeat.
+	takeTimeout = 10 * time.Second
+	reserveMost = 8 // calls, each of which sweeps a bite of ended leases
+)
+
+type holdRequest struct {
+	Lines    []contract.Line
+	Customer string
+	Phone    string // E.164, or empty
+	OrderRef string
+	Price    *contract.Money
+}
+
+func (d *Door) readHoldRequest(w http.ResponseWriter, r *http.Request) (holdRequest, error) {
+	var req holdRequest
+	f, err := readObject(w, r, false)
+	if err != nil {
+		return req, err
+	}
+	if f.has("lines") {
+		req.Lines = mergedLines(f)
+	} else {
+		req.Lines = []contract.Line{{SKU: f.sku("sku"), Quantity: f.quantity("quantity", false)}}
+	}
+	req.Customer = f.text("customer", 200)
+	if f.has("customer_phone") {
+		req.Phone = d.phone(f, "customer_phone")
+	}
+	req.OrderRef, _ = f.optionalText("order_ref", 200)
+	req.Price = f.price("price")
+	return req, f.done()
+}
+
+// mergedLines reads lines, which in this version name one SKU.
+func mergedLines(f *fields) []contract.Line {
+	lines := f.objects("lines", 20)
+	var out contract.Line
+	for i, l := range lines {
+		line := contract.Line{SKU: l.sku("sku"), Quantity: l.quantity("quantity", false)}
+		l.unknown()
+		switch {
+		case i == 0:
+			out = line
+		case line.SKU != out.SKU:
+			f.complain("lines", "name more than one SKU; a hold is for one SKU, so make one hold for each")
+			return nil
+		default:
+			out.Quantity += line.Quantity
+		}
+	}
+	if out.Quantity > maxUnits {
+		f.complain("lines", "ask for more than %d units together", maxUnits)
+	}
+	return []contract.Line{out}
+}
+
+// postHold takes units for a customer. The order of steps is the promise:
+// idempotency record, reserve under a lease, start, adopt, 201.
+func (d *Door) postHold(w http.ResponseWriter, r *http.Request) error {
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	if key == "" {
+		return problem(idempotencyKeyMissing, "send the header Idempotency-Key: a value of your own, the same for each repeat of this request")
+	}
+	req, err := d.readHoldRequest(w, r)
+	if err != nil {
+		return err
+	}
+	// A client that goes away does not leave the steps half done.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), takeTimeout)
+	defer cancel()
+	line := req.Lines[0]
+	if _, err := d.skus.bySKU(ctx, line.SKU); err != nil {
+		return err
+	}
+	in := d.holdInput(d.keys.HoldID(line.SKU, callerOf(ctx), key), req.Lines)
+	in.Customer, in.OrderRef, in.Price = req.Customer, req.OrderRef, req.Price
+	in.Person = d.keys.PersonOfCustomer(req.Customer)
+	if req.Phone != "" {
+		in.Person = d.keys.PersonOfPhone(req.Phone)
+	}
+	if err := d.claim(ctx, key, in, req); err != nil {
+		return err
+	}
+	taken, err := d.take(ctx, in, redis.ReserveRequest{
+		SKU: line.SKU, HoldID: in.HoldID, Units: line.Quantity, Person: in.Person, Actor: callerOf(ctx),
+	})
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if taken.now {
+		status = http.StatusCreated
+	}
+	if !taken.now && taken.out.Hold.Units != line.Quantity {
+		return problem(idempotencyKeyReused, "this Idempotency-Key made hold %s with other units; use a new key for a new request", in.HoldID)
+	}
+	view, err := d.viewHold(ctx, taken.out, &in)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/v1/holds/"+in.HoldID)
+	return writeJSON(w, status, view)
+}
+
+// claim binds the Idempotency-Key to this very request.
+func (d *Door) claim(ctx context.Context, key string, in contract.HoldInput, req holdRequest) error {
+	body, err := json.Marshal(req)
+	if err != nil {
+		return err
+	}
+	hash := digest(string(body))
+	got, err := d.gate.ClaimKey(ctx, "holds:"+digest(callerOf(ctx), key), redis.Claim{BodyHash: hash, HoldID: in.HoldID}, claimKeep)
+	if err != nil {
+		return err
+	}
+	if got.BodyHash != hash {
+		return problem(idempotencyKeyReused, "this Idempotency-Key came with another body before; a repeat must be the same, a new request needs a new key")
+	}
+	return nil
+}
+
+func (d *Door) holdInput(id string, lines []contract.Line) contract.HoldInput {
+	return contract.HoldInput{HoldID: id, Lines: lines, Settings: contract.HoldSettings{
+		HoldSeconds:      int64(d.cfg.Hold.TTL / time.Second),
+		ExtensionSeconds: int64(d.cfg.Hold.Extension / time.Second),
+		GraceSeconds:     int64(d.cfg.Hold.Grace / time.Second),
+	}}
+}
+
+// taken is a hold with an owner, or one that has ended.
+type taken struct {
+	out redis.HoldOutcome
+	now bool // promised by this call
+}
+
+// take is reserve, start, adopt. A hold is promised only after adopt has
+// answered that it lives and its workflow is open; everything else is a refusal
+// of the gate, the record as it is, or "not known, repeat".
+func (d *Door) take(ctx context.Context, in contract.HoldInput, req redis.ReserveRequest) (taken, error) {
+	out, err := d.reserve(ctx, req)
+	if err != nil {
+		return taken{}, err
+	}
+	switch out.Verdict {
+	case redis.OK:
+	case redis.Existing:
+		return asItIs(out)
+	default:
+		return taken{}, d.refusal(req.SKU, out)
+	}
+	switch started, err := d.launcher.Hold(ctx, in); {
+	case err != nil:
+		// The workflow may run or not. Nothing is released: the lease ends by
+		// itself, and a repeat finds out.
+		return taken{}, err
+	case started == launch.StartedClosed:
+		return d.afterClosed(ctx, in.HoldID, req.SKU)
+	}
+	out, err = d.gate.AdoptHold(ctx, redis.AdoptHoldRequest{SKU: req.SKU, HoldID: in.HoldID, HoldFor: d.cfg.Hold.TTL})
+	if err != nil {
+		return taken{}, err
+	}
+	d.wakeIf(req.SKU, out.Base)
+	switch out.Verdict {
+	case redis.OK:
+		return taken{out: out, now: true}, nil
+	case redis.Existing:
+		return asItIs(out)
+	}
+	// Gone: the lease ended first. The workflow runs and tries afresh.
+	return taken{}, tryLater(retrySoon, "hold %s was not confirmed in time; repeat the request as it was to learn its outcome", in.HoldID)
+}
+
+func (d *Door) reserve(ctx context.Context, req redis.ReserveRequest) (redis.HoldOutcome, error) {
+	for range reserveMost {
+		out, err := d.gate.Reserve(ctx, req)
+		if err != nil {
+			return out, err
+		}
+		d.wakeIf(req.SKU, out.Base)
+		if out.Verdict != redis.Again {
+			return out, nil
+		}
+	}
+	return redis.HoldOutcome{}, tryLater(retrySoon, "many ended reservations of SKU %s are being swept; nothing was changed", req.SKU)
+}
+
+// asItIs answers a repeat with the record. A refused hold never was one.
+func asItIs(out redis.HoldOutcome) (taken, error) {
+	if out.Hold.State == contract.HoldRefused {
+		return taken{}, problem(soldOut, "no unit was left for hold %s; use a new Idempotency-Key to try again", out.Hold.ID)
+	}
+	return taken{out: out}, nil
+}
+
+// afterClosed reads the record of a hold whose workflow has closed: it has
+// ended and is never adopted again.
+func (d *Door) afterClosed(ctx context.Context, holdID, sku string) (taken, error) {
+	out, ok, err := d.gate.ReadHold(ctx, sku, holdID)
+	if err != nil {
+		return taken{}, err
+	}
+	if !ok || !out.Hold.State.Ended() {
+		d.log.Error("a closed Hold has no ended record", "hold_id", holdID, "state", out.Hold.State, "recorded", ok)
+		return taken{}, tryLater(retryClosed, "the workflow of hold %s has closed and its record has not ended; the lease gives its units back", holdID)
+	}
+	return asItIs(out)
+}
+
+// refusal is the problem for a verdict of reserve.
+func (d *Door) refusal(sku string, out redis.HoldOutcome) error {
+	switch out.Verdict {
+	case redis.SoldOut:
+		p := problem(soldOut, "not enough units of SKU %s are free; join the line to be told when some come back", sku)
+		p.JoinURL = d.joinURL(sku)
+		return p
+	case redis.ReservedForLine:
+		p := problem(reservedForLine, "free units of SKU %s go to the people in line first", sku)
+		p.JoinURL, p.Waiting = d.joinURL(sku), &out.Waiting
+		return p
+	case redis.Paused:
+		return problem(paused, "the sale of SKU %s is paused", sku)
+	case redis.Ended:
+		return problem(saleEnded, "the sale of SKU %s has ended", sku)
+	case redis.Unknown:
+		return problem(unknownLink, "there is no such offer")
+	}
+	d.log.Error("a verdict that nobody expected", "sku", sku, "verdict", out.Verdict)
+	return tryLater(retrySoon, "the outcome is not known; repeat the request as it was")
+}
+
+func (d *Door) wakeIf(sku string, base redis.Base) {
+	if base.Wake {
+		d.wake(sku)
+	}
+}
+
+func (d *Door) joinURL(sku string) string { return d.cfg.HTTP.PublicURL + "/join/" + sku }

@@ -1,0 +1,156 @@
+package starter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"holdfast/contract"
+	"holdfast/redis"
+)
+
+type verifier = *standardwebhooks.Webhook
+
+func newVerifiers(secrets []string) ([]verifier, error) {
+	out := make([]verifier, len(secrets))
+	for i, s := range secrets {
+		v, err := standardwebhooks.NewWebhook(s)
+		if err != nil {
+			return nil, fmt.Errorf("secrets.inventory: item %d is not whsec_ and base64", i+1)
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// signed says whether any listed secret signed the body, within five minutes.
+func (d *Door) signed(raw []byte, h http.Header) bool {
+	ok := false
+	for _, v := range d.verifiers {
+		if v.Verify(raw, h) == nil {
+			ok = true
+		}
+	}
+	return ok
+}
+
+type eventView struct {
+	EventID string `json:"event_id"`
+	Applied *bool  `json:"applied,omitempty"` // missing while undecided
+	Reason  string `json:"reason,omitempty"`
+	Stock   any    `json:"stock,omitempty"`
+}
+
+const (
+	eventWait = 2 * time.Second // for the gate's decision
+	eventPoll = 25 * time.Millisecond
+)
+
+// postInventory takes a stock event of the shop. The book records it first, so
+// that it is applied even when the gate cannot now.
+func (d *Door) postInventory(w http.ResponseWriter, r *http.Request) error {
+	raw, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	if !d.signed(raw, r.Header) {
+		return problem(signatureInvalid, "webhook-id, webhook-timestamp and webhook-signature must sign this body with a secret of ours, at most five minutes ago")
+	}
+	if !isMedia(r, "application/json") {
+		return problem(unsupportedMediaType, "Content-Type must be application/json, not %q", r.Header.Get("Content-Type"))
+	}
+	f, err := parseObject(raw)
+	if err != nil {
+		return err
+	}
+	named, ev := stockEvent(f)
+	if err := f.lenient(); err != nil {
+		return err
+	}
+	ctx := r.Context()
+	sku, err := d.skus.bySKU(ctx, named)
+	if err != nil {
+		return err
+	}
+	out, decided, err := d.eventOutcome(ctx, sku, ev.EventID)
+	if err != nil {
+		return err
+	}
+	if !decided {
+		if err := d.launcher.StockEvent(ctx, sku, ev); err != nil {
+			return err
+		}
+		if out, decided, err = d.awaitEvent(ctx, sku, ev.EventID); err != nil {
+			return err
+		}
+	}
+	if !decided {
+		return writeJSON(w, http.StatusAccepted, eventView{EventID: ev.EventID})
+	}
+	stock, err := d.viewStock(ctx, sku)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, eventView{EventID: ev.EventID, Applied: &out.Applied, Reason: out.Reason, Stock: stock})
+}
+
+func stockEvent(f *fields) (sku string, ev contract.StockEvent) {
+	ev.EventID = f.text("event_id", 128)
+	sku = f.sku("sku")
+	ev.Kind = f.text("kind", 32)
+	ev.OccurredAt = f.instant("occurred_at")
+	ev.Actor, _ = f.optionalText("actor", 200)
+	switch ev.Kind {
+	case contract.StockRestock:
+		ev.Units = f.integer("units", 1, maxUnits)
+		ev.Reason, _ = f.optionalText("reason", 200)
+	case contract.StockCorrection:
+		if delta := f.optionalInteger("delta", -maxUnits, maxUnits); delta != nil {
+			ev.Delta = *delta
+		}
+		switch f.members["delta"] {
+		case nil:
+			f.complain("delta", "is missing")
+		case json.Number("0"), json.Number("-0"):
+			f.complain("delta", "must not be 0")
+		}
+		ev.AllowShortfall = f.boolean("allow_shortfall")
+		ev.Reason = f.text("reason", 200)
+	case "":
+	default:
+		f.complain("kind", "must be %q or %q", contract.StockRestock, contract.StockCorrection)
+	}
+	return sku, ev
+}
+
+// eventOutcome reads the gate's decision. A closed or silent gate has none yet;
+// the book takes the event all the same.
+func (d *Door) eventOutcome(ctx context.Context, sku, eventID string) (redis.StockOutcome, bool, error) {
+	out, decided, err := d.gate.EventOutcome(ctx, sku, eventID)
+	var closed *redis.ClosedError
+	switch {
+	case errors.As(err, &closed):
+		d.metClosed(closed)
+		return out, false, nil
+	case errors.Is(err, redis.ErrUnavailable):
+		return out, false, nil
+	}
+	return out, decided, err
+}
+
+func (d *Door) awaitEvent(ctx context.Context, sku, eventID string) (redis.StockOutcome, bool, error) {
+	for end := time.Now().Add(eventWait); ; {
+		out, decided, err := d.eventOutcome(ctx, sku, eventID)
+		if decided || err != nil || time.Now().After(end) {
+			return out, decided, err
+		}
+		if err := pause(ctx, eventPoll); err != nil {
+			return out, false, err
+		}
+	}
+}

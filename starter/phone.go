@@ -1,0 +1,37 @@
+package starter
+
+import (
+	"strings"
+
+	"github.com/nyaruka/phonenumbers"
+)
+
+// phone reads a required phone number and answers it as E.164.
+func (d *Door) phone(f *fields, name string) string {
+	s := f.text(name, 64)
+	if s == "" {
+		return ""
+	}
+	e164, ok := normalisePhone(s, d.cfg.Phone.DefaultRegion)
+	if !ok {
+		f.complain(name, "is not a phone number; write it with its country, as in +1 202 555 0101")
+		return ""
+	}
+	return e164
+}
+
+// normalisePhone brings every spelling of a number to one: with or without its
+// country, with spaces, brackets and digits of any script. It asks whether the
+// number is possible, not whether it is assigned: tables of assigned ranges age
+// faster than a shop is updated.
+func normalisePhone(s, region string) (e164 string, ok bool) {
+	// A letter would be read as a digit of a vanity number.
+	if strings.ContainsFunc(s, func(c rune) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }) {
+		return "", false
+	}
+	n, err := phonenumbers.Parse(s, region)
+	if err != nil || phonenumbers.IsPossibleNumberWithReason(n) != phonenumbers.IS_POSSIBLE {
+		return "", false
+	}
+	return phonenumbers.Format(n, phonenumbers.E164), true
+}

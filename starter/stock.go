@@ -1,0 +1,246 @@
+package starter
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"holdfast/contract"
+	"holdfast/redis"
+)
+
+// stockView is a SKU as the shop sees it. A closed SKU shows only its state.
+type stockView struct {
+	SKU        string            `json:"sku"`
+	Title      string            `json:"title,omitempty"`
+	State      contract.SKUState `json:"state"`
+	OnHand     int64             `json:"on_hand"`
+	Held       int64             `json:"held"`
+	Offered    int64             `json:"offered"`
+	Available  int64             `json:"available"`
+	OpenToAll  int64             `json:"open_to_all"`
+	Sold       int64             `json:"sold"`
+	Returned   int64             `json:"returned"`
+	Waiting    int64             `json:"waiting"`
+	Shortfall  int64             `json:"shortfall"`
+	Paused     bool              `json:"paused"`
+	Generation int64             `json:"generation"`
+	Version    int64             `json:"policy_version"`
+	AsOf       string            `json:"as_of"`
+}
+
+type closedView struct {
+	SKU   string            `json:"sku"`
+	State contract.SKUState `json:"state"`
+	AsOf  string            `json:"as_of"`
+}
+
+func stockOf(c redis.Counters, about contract.About) stockView {
+	return stockView{
+		SKU: c.SKU, Title: about.Title, State: c.State, OnHand: c.OnHand, Held: c.Held, Offered: c.Offered,
+		Available: c.Available, OpenToAll: c.OpenToAll, Sold: c.Sold, Returned: c.Returned, Waiting: c.Waiting,
+		Shortfall: c.Shortfall, Paused: c.Paused, Generation: c.Generation, Version: c.PolicyVersion, AsOf: stamp(c.AsOf),
+	}
+}
+
+// viewStock is the SKU's view, or its closedView: a closed gate has no numbers
+// to show.
+func (d *Door) viewStock(ctx context.Context, sku string) (any, error) {
+	c, about, err := d.gate.Snapshot(ctx, sku)
+	var closed *redis.ClosedError
+	switch {
+	case errors.As(err, &closed):
+		d.metClosed(closed)
+		return closedView{SKU: sku, State: contract.SKUClosed, AsOf: stamp(time.Now())}, nil
+	case err != nil:
+		return nil, err
+	}
+	return stockOf(c, about), nil
+}
+
+const updateTimeout = 10 * time.Second // of a workflow's answer
+
+// putStock opens a SKU or changes what the shop says of it.
+func (d *Door) putStock(w http.ResponseWriter, r *http.Request) error {
+	f, err := readObject(w, r, false)
+	if err != nil {
+		return err
+	}
+	about := contract.About{Title: f.text("title", 200), CheckoutURL: f.text("checkout_url", 2000), Price: f.price("price")}
+	if about.CheckoutURL != "" && !isCheckoutURL(about.CheckoutURL) {
+		f.complain("checkout_url", "must be an absolute http or https URL; {hold_id}, {entry_id}, {expires_at} and {sig} may stand after the host")
+	}
+	if image, given := f.optionalText("image_url", 2000); given && image != "" {
+		if u, err := url.Parse(image); err != nil || !isWeb(u) {
+			f.complain("image_url", "must be an absolute http or https URL")
+		}
+		about.ImageURL = image
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	sku := r.PathValue("sku")
+	if !contract.ValidSKU(sku) {
+		return problem(validationFailed, "a SKU has 1 to 64 of A-Z, a-z, 0-9, \".\", \"_\" and \"-\"; %q does not", sku)
+	}
+	id, err := updateID(r, "policy")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), updateTimeout)
+	defer cancel()
+	owner, err := d.gate.RegisterSKU(ctx, sku)
+	if err != nil {
+		return err
+	}
+	if owner != sku {
+		return problem(validationFailed, "SKU %s has the same number as SKU %s, so their ids could not be told apart; choose another name", sku, owner)
+	}
+	out, err := d.launcher.Policy(ctx, sku, id, contract.PolicyRequest{About: about})
+	if err != nil {
+		return err
+	}
+	view, err := d.viewStock(ctx, sku)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if out.Created {
+		status = http.StatusCreated
+		w.Header().Set("Location", "/v1/stock/"+sku)
+	}
+	return writeJSON(w, status, view)
+}
+
+var checkoutPlaceholder = regexp.MustCompile(`\{(hold_id|entry_id|expires_at|sig)\}`)
+
+func isWeb(u *url.URL) bool {
+	return (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil
+}
+
+// isCheckoutURL wants a fixed host: the page that leads there names it in its
+// content security policy.
+func isCheckoutURL(raw string) bool {
+	filled := checkoutPlaceholder.ReplaceAllString(raw, "x")
+	u, err := url.Parse(filled)
+	if err != nil || !isWeb(u) || strings.ContainsAny(filled, "{} ") {
+		return false
+	}
+	return strings.HasPrefix(raw, u.Scheme+"://"+u.Host)
+}
+
+// updateID names an update at a workflow: the same for the same Idempotency-Key
+// of a caller, fresh without one.
+func updateID(r *http.Request, kind string) (string, error) {
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return "", err
+	}
+	if key == "" {
+		return kind + "-" + rand.Text(), nil
+	}
+	return kind + "-" + digest(callerOf(r.Context()), key), nil
+}
+
+func (d *Door) getStock(w http.ResponseWriter, r *http.Request) error {
+	sku, err := d.skus.bySKU(r.Context(), r.PathValue("sku"))
+	if err != nil {
+		return err
+	}
+	view, err := d.viewStock(r.Context(), sku)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, view)
+}
+
+// listStock lists the SKUs by name; the cursor is the last name.
+func (d *Door) listStock(w http.ResponseWriter, r *http.Request) error {
+	q, err := readPage(r, 100)
+	if err != nil {
+		return err
+	}
+	skus, err := d.gate.SKUs(r.Context())
+	if err != nil {
+		return err
+	}
+	slices.Sort(skus)
+	list := page{Data: []any{}}
+	for _, sku := range skus {
+		if sku <= q.cursor {
+			continue
+		}
+		if len(list.Data) == q.limit {
+			list.NextCursor = &q.last
+			break
+		}
+		view, err := d.viewStock(r.Context(), sku)
+		if err != nil {
+			return err
+		}
+		list.Data = append(list.Data, view)
+		q.last = sku
+	}
+	return writeJSON(w, http.StatusOK, list)
+}
+
+func (d *Door) pauseStock(pausing bool) handlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		f, err := readObject(w, r, true)
+		if err != nil {
+			return err
+		}
+		if err := f.done(); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), updateTimeout)
+		defer cancel()
+		sku, err := d.skus.bySKU(ctx, r.PathValue("sku"))
+		if err != nil {
+			return err
+		}
+		id, err := updateID(r, "pause")
+		if err != nil {
+			return err
+		}
+		if _, err := d.launcher.Pause(ctx, sku, id, contract.PauseRequest{Paused: pausing, Actor: callerOf(ctx)}); err != nil {
+			return err
+		}
+		view, err := d.viewStock(ctx, sku)
+		if err != nil {
+			return err
+		}
+		return writeJSON(w, http.StatusOK, view)
+	}
+}
+
+type publicView struct {
+	SKU       string            `json:"sku"`
+	State     contract.SKUState `json:"state"`
+	OpenToAll int64             `json:"open_to_all"`
+}
+
+// getPublic is for a product page's script, from any origin.
+func (d *Door) getPublic(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Access-Control-Allow-Origin", "*")
+	sku, err := d.skus.bySKU(r.Context(), r.PathValue("sku"))
+	if err != nil {
+		return err
+	}
+	c, _, err := d.gate.Snapshot(r.Context(), sku)
+	var closed *redis.ClosedError
+	switch {
+	case errors.As(err, &closed):
+		d.metClosed(closed)
+		return writeJSON(w, http.StatusOK, publicView{SKU: sku, State: contract.SKUClosed})
+	case err != nil:
+		return err
+	}
+	return writeJSON(w, http.StatusOK, publicView{SKU: sku, State: c.State, OpenToAll: c.OpenToAll})
+}

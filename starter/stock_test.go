@@ -1,0 +1,202 @@
+package starter
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/contract"
+	"holdfast/redis"
+)
+
+func TestPutStock(t *testing.T) {
+	h := newHouse(t, 0)
+	path := "/v1/stock/" + h.sku
+	a := h.call("PUT", path, map[string]any{"title": "Pine Chair", "checkout_url": "https://shop.example/pay"})
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	var v stockView
+	a.into(t, &v)
+	require.Equal(t, []any{h.sku, "Pine Chair", contract.SKUSoldOut, int64(0)}, []any{v.SKU, v.Title, v.State, v.OnHand})
+
+	h.untouched(func() {
+		for body, pointers := range map[string][]string{
+			`{}`: {"/title", "/checkout_url"},
+			`{"title":"","checkout_url":"https://s.example"}`:                                          {"/title"},
+			`{"title":"T","checkout_url":"javascript:alert(1)"}`:                                       {"/checkout_url"},
+			`{"title":"T","checkout_url":"/pay"}`:                                                      {"/checkout_url"},
+			`{"title":"T","checkout_url":"https://{hold_id}.example/"}`:                                {"/checkout_url"},
+			`{"title":"T","checkout_url":"https://s.example/{phone}"}`:                                 {"/checkout_url"},
+			`{"title":"T","checkout_url":"https://s.example","image_url":"data:x"}`:                    {"/image_url"},
+			`{"title":"T","checkout_url":"https://s.example","price":{"amount":1}}`:                    {"/price/currency"},
+			`{"title":"T","checkout_url":"https://s.example","price":{}}`:                              {"/price"},
+			`{"title":"T","checkout_url":"https://s.example","units":5}`:                               {"/units"},
+			`{"title":"T","checkout_url":"https://s.example","price":{"amount":1.5,"currency":"eur"}}`: {"/price/amount", "/price/currency"},
+		} {
+			exact(t, h.call("PUT", path, body), 422, validationFailed, pointers...)
+		}
+		exact(t, h.call("PUT", "/v1/stock/a%20b", `{"title":"T","checkout_url":"https://s.example"}`), 422, validationFailed)
+		exact(t, h.call("PUT", "/v1/stock/"+strings.Repeat("x", 65), `{"title":"T","checkout_url":"https://s.example"}`), 422, validationFailed)
+		exact(t, h.call("PUT", path, `{}`, "Authorization", ""), 401, unauthorized)
+	})
+
+	h.wf.set(func() { h.wf.updates = nil })
+	for _, key := range []string{"a", "a", "b", "", ""} {
+		require.Equal(t, 200, h.call("PUT", path, `{"title":"T","checkout_url":"https://s.example"}`, "Idempotency-Key", key).status)
+	}
+	u := h.wf.updates
+	require.Equal(t, u[0], u[1], "one Idempotency-Key, one update")
+	require.Len(t, map[string]bool{u[1]: true, u[2]: true, u[3]: true, u[4]: true}, 4)
+
+	h.wf.set(func() { h.wf.fail["Policy"] = errTemporalDown })
+	exact(t, h.call("PUT", "/v1/stock/T-"+rand.Text(), `{"title":"T","checkout_url":"https://s.example"}`), 503, unavailable)
+}
+
+// A SKU whose number is another's is refused before anything is opened.
+func TestPutStockWithTakenNumber(t *testing.T) {
+	h := newHouse(t, 0)
+	sku := "T-" + rand.Text()
+	require.NoError(t, shared.HSet(t.Context(), "hf:skus", contract.SKUNumber(sku), "OTHER-"+sku).Err())
+	p := exact(t, h.call("PUT", "/v1/stock/"+sku, `{"title":"T","checkout_url":"https://s.example"}`), 422, validationFailed)
+	require.Contains(t, p.Detail, "OTHER-"+sku)
+	exact(t, h.call("GET", "/v1/stock/"+sku, nil), 404, unknownSKU)
+}
+
+func TestReadStock(t *testing.T) {
+	h := newHouse(t, 2)
+	h.hold()
+	var v stockView
+	h.call("GET", "/v1/stock/"+h.sku, nil).into(t, &v)
+	require.Equal(t, []any{contract.SKUAvailable, int64(2), int64(1), int64(1), int64(1)}, []any{v.State, v.OnHand, v.Held, v.Available, v.OpenToAll})
+	pub := h.call("GET", "/v1/stock/"+h.sku+"/public", nil, "Authorization", "")
+	require.Equal(t, "*", pub.header.Get("Access-Control-Allow-Origin"))
+	require.JSONEq(t, `{"sku":"`+h.sku+`","state":"available","open_to_all":1}`, pub.body)
+	for _, path := range []string{"NOBODY", "a%20b", "NOBODY/public", "NOBODY/ledger"} {
+		exact(t, h.call("GET", "/v1/stock/"+path, nil), 404, unknownSKU)
+	}
+
+	h.call("POST", "/v1/stock/"+h.sku+"/pause", `{}`).into(t, &v)
+	require.Equal(t, []any{contract.SKUPaused, true}, []any{v.State, v.Paused})
+	v = stockView{}
+	h.call("POST", "/v1/stock/"+h.sku+"/resume", nil).into(t, &v)
+	require.Equal(t, []any{contract.SKUAvailable, false}, []any{v.State, v.Paused})
+	exact(t, h.call("POST", "/v1/stock/NOBODY/pause", nil), 404, unknownSKU)
+}
+
+func TestListStockAndLedger(t *testing.T) {
+	h := newHouse(t, 3)
+	for range 2 {
+		h.hold()
+	}
+	walk := func(path string) (rows []map[string]any) {
+		for cursor := ""; ; {
+			var list struct {
+				Data []map[string]any
+				Next *string `json:"next_cursor"`
+			}
+			a := h.call("GET", path+"limit=2&cursor="+cursor, nil)
+			require.Equal(t, http.StatusOK, a.status, a.body)
+			a.into(t, &list)
+			rows = append(rows, list.Data...)
+			if list.Next == nil {
+				return rows
+			}
+			require.Len(t, list.Data, 2)
+			cursor = *list.Next
+		}
+	}
+	lines := walk("/v1/stock/" + h.sku + "/ledger?")
+	require.Len(t, lines, len(h.ledger()))
+	for i, l := range lines {
+		require.Equal(t, float64(i+1), l["n"])
+	}
+	names := map[any]bool{}
+	for _, row := range walk("/v1/stock?") {
+		require.False(t, names[row["sku"]], "twice in the list")
+		names[row["sku"]] = true
+	}
+	require.True(t, names[h.sku])
+	exact(t, h.call("GET", "/v1/stock/"+h.sku+"/ledger?cursor=x", nil), 422, validationFailed)
+}
+
+// A closed gate is never "sold out": it is named, checked, and asked for again.
+func TestClosedGate(t *testing.T) {
+	h := newHouse(t, 1)
+	v := h.hold()
+	require.NoError(t, shared.HSet(t.Context(), "hf:{"+h.sku+"}:stock", "fence", "another server").Err())
+	for _, a := range []answer{
+		h.askHold("k"), h.call("GET", "/v1/holds/"+v.HoldID, nil),
+		h.call("POST", "/v1/waitlist", map[string]any{"sku": h.sku, "phone": "+12025550101", "consent": true}),
+		h.confirm(v.HoldID, "p"),
+	} {
+		exact(t, a, 503, unavailable)
+		require.Equal(t, "5", a.header.Get("Retry-After"))
+	}
+	for _, path := range []string{"/v1/stock/" + h.sku, "/v1/stock/" + h.sku + "/public"} {
+		a := h.call("GET", path, nil)
+		require.Equal(t, http.StatusOK, a.status)
+		require.Contains(t, a.body, `"state":"closed"`)
+	}
+	require.Equal(t, http.StatusServiceUnavailable, h.browse("GET", "/join/"+h.sku, nil).status)
+	h.eventually("whoever meets it has it checked", func() bool {
+		var checked []contract.ReconcileInput
+		h.wf.set(func() { checked = h.wf.checked })
+		return len(checked) > 0 && checked[0] == contract.ReconcileInput{SKU: h.sku, ReopenSeconds: 20}
+	})
+	require.Empty(t, h.wf.decided)
+}
+
+func TestInventory(t *testing.T) {
+	h := newHouse(t, 0)
+	body := fmt.Sprintf(`{"event_id":"e-%s","sku":%q,"kind":"restock","units":5,"delivery":"unknown members are ignored","occurred_at":"2026-01-31T12:00:00Z"}`, h.sku, h.sku)
+	post := func(body string) (answer, eventView) {
+		a := h.send(h.signedEvent(body, time.Now(), webhookSecret))
+		var v eventView
+		if a.status < 300 {
+			a.into(t, &v)
+		}
+		return a, v
+	}
+	a, v := post(body)
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	require.True(t, *v.Applied)
+	require.Equal(t, float64(5), v.Stock.(map[string]any)["on_hand"])
+
+	h.untouched(func() { // also while Temporal is down: the gate knows the event
+		h.wf.set(func() { h.wf.down = true })
+		again, v := post(body)
+		require.Equal(t, http.StatusOK, again.status)
+		require.True(t, *v.Applied)
+		h.wf.set(func() { h.wf.down = false })
+	})
+
+	for range 5 {
+		h.hold()
+	}
+	a, v = post(fmt.Sprintf(`{"event_id":"c-%s","sku":%q,"kind":"correction","delta":-1,"reason":"count"}`, h.sku, h.sku))
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	require.False(t, *v.Applied)
+	require.Equal(t, "would-oversell", v.Reason)
+
+	// Not recorded: the sender is told to come again.
+	h.wf.set(func() { h.wf.fail["StockEvent"] = errTemporalDown })
+	h.untouched(func() {
+		a, _ := post(fmt.Sprintf(`{"event_id":"d-%s","sku":%q,"kind":"restock","units":1}`, h.sku, h.sku))
+		exact(t, a, 503, unavailable)
+	})
+}
+
+// Recorded, but the gate has not decided: 202, also while the gate is silent.
+func TestInventoryUndecided(t *testing.T) {
+	h := newHouse(t, 0)
+	h.wf.inert = true
+	h.gate.break_("EventOutcome", errors.Join(redis.ErrUnavailable), nil)
+	a := h.send(h.signedEvent(fmt.Sprintf(`{"event_id":"e","sku":%q,"kind":"restock","units":5}`, h.sku), time.Now(), webhookSecret))
+	require.Equal(t, http.StatusAccepted, a.status, a.body)
+	require.JSONEq(t, `{"event_id":"e"}`, a.body)
+}

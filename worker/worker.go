@@ -1,0 +1,159 @@
+// Package worker runs the workflows and activities of Holdfast.
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"holdfast/activities"
+	"holdfast/config"
+	"holdfast/connect"
+	"holdfast/contract"
+	"holdfast/keys"
+	"holdfast/launch"
+	"holdfast/redis"
+	"holdfast/sms"
+	"holdfast/workflows"
+)
+
+const (
+	// How long a stop waits for what runs: a text that is being handed over must
+	// be answered, or nobody knows whether it was sent.
+	stopTimeout = 15 * time.Second
+	// A small machine with thousands of timers due at once is slow, not stuck.
+	deadlockTimeout = 5 * time.Second
+	// reopenSlack is what follows the lease when gate.reopen_wait is 0.
+	reopenSlack = 10 * time.Second
+)
+
+// Run works until ctx ends, then finishes what it has begun. It fails when
+// Temporal cannot be reached, when the namespace lacks a search attribute, or
+// when a worker breaks for good.
+func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
+	ring, err := connect.Keys(cfg)
+	if err != nil {
+		return err
+	}
+	sender, err := newSender(cfg)
+	if err != nil {
+		return err
+	}
+	rdb, err := connect.Redis(cfg)
+	if err != nil {
+		return err
+	}
+	defer rdb.Close()
+	gate := connect.Gate(cfg, rdb, log)
+	c, err := connect.Temporal(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	namespace, err := connect.Namespace(cfg)
+	if err != nil {
+		return err
+	}
+	if err := checkSearchAttributes(ctx, c.OperatorService(), namespace); err != nil {
+		return err
+	}
+
+	l := launch.New(c)
+	var background sync.WaitGroup
+	defer background.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	background.Go(func() { wakeBooks(ctx, gate, l, log) })
+	return work(ctx, newWorkers(c, cfg, gate, l, ring, sender), log)
+}
+
+func newSender(cfg *config.Config) (sms.Sender, error) {
+	switch cfg.SMS.Provider {
+	case "twilio":
+		t := cfg.SMS.Twilio
+		return sms.NewTwilio(sms.TwilioAccount{
+			AccountSID: t.AccountSID, AuthToken: t.AuthToken, From: t.From, MessagingService: t.MessagingService, BaseURL: t.BaseURL,
+		})
+	case "console":
+		return sms.NewConsole(os.Stdout, cfg.SMS.Outbox)
+	default:
+		return nil, fmt.Errorf("sms.provider is %q: set twilio or console", cfg.SMS.Provider)
+	}
+}
+
+// workers are the two queues' workers. A fatal error of either arrives in fatal.
+type workers struct {
+	all   []worker.Worker
+	fatal chan error
+}
+
+func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, ring *keys.Ring, sender sms.Sender) workers {
+	w := workers{fatal: make(chan error, 2)}
+	opts := worker.Options{
+		DisableRegistrationAliasing: true,
+		WorkerStopTimeout:           stopTimeout,
+		DeadlockDetectionTimeout:    deadlockTimeout,
+		OnFatalError:                func(err error) { w.fatal <- err },
+	}
+	guard := activities.Guard{Waker: l, ReopenSeconds: reopenSeconds(cfg)}
+
+	main := worker.New(c, contract.TaskQueue, opts)
+	workflows.Register(main)
+	main.RegisterActivity(&activities.Holds{Guard: guard, Gate: gate, Payments: l})
+	main.RegisterActivity(&activities.Entries{Guard: guard, Gate: gate})
+	main.RegisterActivity(&activities.Stock{Guard: guard, Gate: gate, Entries: l, Keys: ring})
+	main.RegisterActivity(&activities.Reconciles{Guard: guard, Gate: gate, Books: l, Workflows: c})
+
+	opts.DisableWorkflowWorker = true
+	if cfg.SMS.Provider == "twilio" {
+		// The queue counts texts, the provider segments: every text is taken for
+		// the dearest that there is.
+		opts.TaskQueueActivitiesPerSecond = cfg.SMS.SegmentsPerSecond / sms.MaxSegments
+	}
+	texts := worker.New(c, contract.SMSTaskQueue, opts)
+	texts.RegisterActivity(&activities.Texts{
+		Guard: guard, Gate: gate, Sender: sender, Links: ring, Shop: cfg.Shop.Name, PublicURL: cfg.HTTP.PublicURL,
+	})
+	w.all = []worker.Worker{main, texts}
+	return w
+}
+
+// reopenSeconds rounds up: a gate must not be checked before its leases ended.
+func reopenSeconds(cfg *config.Config) int64 {
+	wait := cfg.Gate.ReopenWait
+	if wait == 0 {
+		wait = cfg.Gate.Lease + reopenSlack
+	}
+	return int64((wait + time.Second - 1) / time.Second)
+}
+
+func work(ctx context.Context, w workers, log *slog.Logger) error {
+	var started []worker.Worker
+	defer func() {
+		var stops sync.WaitGroup
+		for _, one := range started {
+			stops.Go(one.Stop)
+		}
+		stops.Wait()
+	}()
+	for _, one := range w.all {
+		if err := one.Start(); err != nil {
+			return fmt.Errorf("start worker: %w", err)
+		}
+		started = append(started, one)
+	}
+	log.Info("worker runs", "queues", []string{contract.TaskQueue, contract.SMSTaskQueue})
+	select {
+	case <-ctx.Done():
+		log.Info("worker stops")
+		return nil
+	case err := <-w.fatal:
+		return fmt.Errorf("worker broke: %w", err)
+	}
+}

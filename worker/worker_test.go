@@ -1,0 +1,128 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
+
+	"holdfast/config"
+	"holdfast/contract"
+	"holdfast/keys"
+	"holdfast/launch"
+	"holdfast/redis"
+	"holdfast/sms"
+)
+
+type attributesOf map[string]enumspb.IndexedValueType
+
+func (a attributesOf) ListSearchAttributes(_ context.Context, in *operatorservice.ListSearchAttributesRequest, _ ...grpc.CallOption) (*operatorservice.ListSearchAttributesResponse, error) {
+	if in.GetNamespace() != "shop" {
+		return nil, errors.New("unexpected namespace " + in.GetNamespace())
+	}
+	return &operatorservice.ListSearchAttributesResponse{CustomAttributes: a}, nil
+}
+
+func TestSearchAttributesAreChecked(t *testing.T) {
+	all := attributesOf{
+		contract.SKUAttribute:   enumspb.INDEXED_VALUE_TYPE_KEYWORD_LIST,
+		contract.StateAttribute: enumspb.INDEXED_VALUE_TYPE_KEYWORD,
+	}
+	require.NoError(t, checkSearchAttributes(t.Context(), all, "shop"))
+
+	err := checkSearchAttributes(t.Context(), attributesOf{}, "shop")
+	require.ErrorContains(t, err, "temporal operator search-attribute create --namespace shop --name HoldfastSku --type KeywordList")
+	require.ErrorContains(t, err, "temporal operator search-attribute create --namespace shop --name HoldfastState --type Keyword")
+
+	all[contract.SKUAttribute] = enumspb.INDEXED_VALUE_TYPE_KEYWORD
+	err = checkSearchAttributes(t.Context(), all, "shop")
+	require.ErrorContains(t, err, "HoldfastSku has type Keyword, it must be KeywordList")
+	require.NotContains(t, err.Error(), contract.StateAttribute)
+
+	require.ErrorContains(t, checkSearchAttributes(t.Context(), all, "other"), `namespace "other"`)
+}
+
+func TestWorkersRegisterEverythingOnce(t *testing.T) {
+	c, err := client.NewLazyClient(client.Options{})
+	require.NoError(t, err)
+	defer c.Close()
+	require.NotPanics(t, func() {
+		w := newWorkers(c, &config.Config{}, redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{})
+		require.Len(t, w.all, 2)
+	})
+}
+
+func TestABrokenWorkerStopsTheProcess(t *testing.T) {
+	broke := workers{fatal: make(chan error, 1)}
+	broke.fatal <- errors.New("namespace is gone")
+	require.ErrorContains(t, work(t.Context(), broke, slog.New(slog.DiscardHandler)), "namespace is gone")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, work(ctx, workers{}, slog.New(slog.DiscardHandler)))
+}
+
+func TestSenderIsNeverGuessed(t *testing.T) {
+	var cfg config.Config
+	_, err := newSender(&cfg)
+	require.ErrorContains(t, err, "sms.provider")
+	cfg.SMS.Provider = "twilio"
+	_, err = newSender(&cfg)
+	require.ErrorContains(t, err, "account_sid")
+	cfg.SMS.Provider = "console"
+	sender, err := newSender(&cfg)
+	require.NoError(t, err)
+	require.IsType(t, &sms.Console{}, sender)
+}
+
+func TestReopenWaitRoundsUp(t *testing.T) {
+	for want, gate := range map[int64]config.Gate{
+		20: {Lease: 10 * time.Second},
+		13: {Lease: 2500 * time.Millisecond},
+		5:  {Lease: 10 * time.Second, ReopenWait: 4001 * time.Millisecond},
+	} {
+		require.Equal(t, want, reopenSeconds(&config.Config{Gate: gate}))
+	}
+}
+
+// shelf is a Redis with two SKUs that fails at first, and the books' doorbell.
+type shelf struct {
+	failures int
+	rung     []string
+}
+
+func (s *shelf) SKUs(context.Context) ([]string, error) {
+	if s.failures > 0 {
+		s.failures--
+		return nil, redis.ErrUnavailable
+	}
+	return []string{"CHAIR", "TEE"}, nil
+}
+
+func (s *shelf) Wake(_ context.Context, sku string) error {
+	s.rung = append(s.rung, sku)
+	return nil
+}
+
+func TestBooksAreWokenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{failures: 3}
+		began := time.Now()
+		wakeBooks(t.Context(), s, s, slog.New(slog.DiscardHandler))
+		require.Equal(t, []string{"CHAIR", "TEE"}, s.rung)
+		require.Equal(t, 3*booksRetry, time.Since(began))
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := &shelf{failures: 1}
+	wakeBooks(ctx, s, s, slog.New(slog.DiscardHandler))
+	require.Empty(t, s.rung)
+}
