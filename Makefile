@@ -1,0 +1,73 @@
+# Holdfast. `make` alone lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+BIN := .bin
+
+.PHONY: help dev demo build temporal fmt lint unit e2e test test-long needs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "Variables of dev: RESET=1, HOLD_SECONDS, OFFER_SECONDS, DOOR_PORT, TEMPORAL_PORT, UI_PORT,"
+	@echo "REDIS_PORT; TEMPORAL_ADDRESS and REDIS_ADDRESS use servers that run already."
+
+# A binary and exec, not `go run`: whatever ends this process, be it kill -9,
+# ends the supervisor, and with it the children.
+dev: ## run everything on this machine: Redis, Temporal with its UI, worker, door
+	@go build -o $(BIN)/dev ./dev
+	@exec $(BIN)/dev
+
+demo: ## play two stories against a running `make dev`
+	@go run ./dev/demo
+
+build: ## build the product: .bin/holdfast
+	go build -o $(BIN)/holdfast .
+
+# Without the tables for debuggers the binary links faster.
+temporal: ## build the embedded Temporal server: .bin/temporal (the first time takes minutes)
+	@test -e $(BIN)/temporal || echo "building the embedded Temporal server, more than a thousand packages: the first time takes some minutes of all cores"
+	go build -C dev/temporal -ldflags='-s -w' -o ../../$(BIN)/temporal .
+
+fmt: ## format all Go code
+	go tool gofumpt -w .
+
+lint: ## formatting, vet, staticcheck, determinism of the workflows
+	@files=$$(go tool gofumpt -l .); test -z "$$files" || { echo "not formatted, run make fmt:"; echo "$$files"; exit 1; }
+	go vet ./...
+	go vet -C dev/temporal ./...
+	go tool staticcheck ./...
+	go tool workflowcheck ./workflows/...
+
+unit: needs ## unit tests, gate on a real Redis, workflow suites; with the race detector
+	go test -race -timeout 15m $$(go list ./... | grep -v '/e2e$$')
+	go test -C dev/temporal ./...
+
+e2e: needs build temporal ## stories on real Temporal and Redis with the built binaries
+	HOLDFAST_BIN=$(CURDIR)/$(BIN)/holdfast TEMPORAL_BIN=$(CURDIR)/$(BIN)/temporal go test -count=1 -timeout 45m ./e2e
+
+test: ## everything that must pass: lint, unit, e2e
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory e2e
+
+test-long: ## test, with the large forms of the stories
+	@HOLDFAST_LONG=1 $(MAKE) --no-print-directory test
+
+# Redis for the gate's tests, a C compiler for the race detector.
+needs:
+	@missing=""; \
+	command -v redis-server >/dev/null || missing="$$missing redis-server"; \
+	command -v "$$(go env CC)" >/dev/null || missing="$$missing gcc libc6-dev"; \
+	test -n "$$missing" || exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq; \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+	else \
+		echo "missing:$$missing. On Debian: apt-get install$$missing" >&2; exit 1; \
+	fi
+
+clean: ## remove built binaries; the state of `make dev` stays (make dev RESET=1)
+	rm -rf $(BIN)

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWithoutADoorTheDemoSaysWhatToStart(t *testing.T) {
+	door := httptest.NewServer(http.NotFoundHandler())
+	door.Close()
+	err := run(t.Context(), []string{"-url", door.URL}, io.Discard)
+	require.ErrorContains(t, err, "start `make dev` first")
+}
+
+func TestAFailureNamesItsStep(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
+	door := httptest.NewServer(mux)
+	defer door.Close()
+	var out strings.Builder
+	err := run(t.Context(), []string{"-url", door.URL, "-texts", t.TempDir() + "/none"}, &out)
+	require.ErrorContains(t, err, `step "the shop opens the SKU without a unit"`)
+	require.Contains(t, out.String(), "Four chairs, five people")
+}
