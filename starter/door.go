@@ -41,7 +41,6 @@ type Door struct {
 	templates map[string]*template.Template
 	health    healthCache
 
-	filled   atomic.Bool // the map of SKUs was read once by this door
 	draining atomic.Bool
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/contract"
 	"holdfast/redis"
 )
 
@@ -86,7 +87,18 @@ func (d *Door) look(ctx context.Context) readiness {
 }
 
 func (d *Door) lookAtGate(ctx context.Context, out *readiness) {
-	skus, err := d.gate.SKUs(ctx)
+	// Without the whole map nobody knows which SKUs there are: Redis is new, or
+	// has forgotten them.
+	_, whole, err := d.gate.LookupSKU(ctx, contract.SKUNumber(""))
+	if err == nil && !whole {
+		d.fill()
+		out.Gate = gateStarting
+		return
+	}
+	var skus []string
+	if err == nil {
+		skus, err = d.gate.SKUs(ctx)
+	}
 	if err != nil {
 		d.log.Warn("the gate does not answer", "error", err)
 		out.Gate = gateUnavailable
@@ -107,12 +119,8 @@ func (d *Door) lookAtGate(ctx context.Context, out *readiness) {
 			out.SKUsOpen++
 		}
 	}
-	switch {
-	case !d.filled.Load():
-		out.Gate = gateStarting
-	case out.SKUsClosed > 0:
+	out.Gate = gateOpen
+	if out.SKUsClosed > 0 {
 		out.Gate = gateClosed
-	default:
-		out.Gate = gateOpen
 	}
 }

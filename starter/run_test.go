@@ -82,11 +82,11 @@ func TestReadiness(t *testing.T) {
 		a.into(t, &v)
 		return a.status, v
 	}
+	require.NoError(t, shared.HDel(t.Context(), "hf:skus", "*").Err())
+	h.dir.payments, h.dir.skus = 3, []string{h.sku}
 	status, v := ready()
 	require.Equal(t, []any{503, "starting", "starting"}, []any{status, v.Status, v.Gate})
-	h.dir.payments, h.dir.skus = 3, []string{h.sku}
-	h.door.fill()
-	h.eventually("the map is filled", func() bool { return h.door.filled.Load() })
+	h.eventually("the map is filled", func() bool { return h.wf.woken(h.sku) > 0 })
 	status, v = ready()
 	require.Equal(t, []any{200, "ready", "open", int64(3)}, []any{status, v.Status, v.Temporal, *v.OpenRefunds})
 	require.Contains(t, []string{gateOpen, gateClosed}, v.Gate) // other tests close SKUs of theirs

@@ -79,15 +79,6 @@ func (s *routing) byID(ctx context.Context, id string, number func(string) (stri
 // fillMap writes every SKU that has a Stock workflow into the map and wakes
 // each: after a restart somebody may wait for what no request brings up.
 func (d *Door) fillMap(ctx context.Context) error {
-	// A map that an earlier door has read serves already, also while Temporal is
-	// away.
-	_, whole, err := d.gate.LookupSKU(ctx, contract.SKUNumber(""))
-	if err != nil {
-		return fmt.Errorf("look at the map of SKUs: %w", err)
-	}
-	if whole {
-		d.filled.Store(true)
-	}
 	skus, err := d.directory.OpenSKUs(ctx)
 	if err != nil {
 		return fmt.Errorf("list the open Stock workflows: %w", err)
@@ -107,7 +98,6 @@ func (d *Door) fillMap(ctx context.Context) error {
 	for _, sku := range skus {
 		d.wake(sku)
 	}
-	d.filled.Store(true)
 	return nil
 }
 
