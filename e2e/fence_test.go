@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/dev/stack"
+)
+
+// Redis restarts with its append-only file intact: every SKU is closed, nobody
+// hears sold-out, and the check of book and open workflows opens it. Then Redis
+// is emptied: a SKU that the book knows stays closed, and a new one can be sold.
+func TestRedisRestartsAndThenForgets(t *testing.T) {
+	h := ownHouse(t, stack.Options{Env: map[string]string{"HOLDFAST_GATE_REOPEN_WAIT": "4s"}}, 3*time.Second)
+	ctx := t.Context()
+	const sku = "fenced"
+	h.opened(t, sku, 2)
+	held, err := h.shop.Hold(ctx, sku, "ada")
+	require.NoError(t, err)
+	sold, err := h.shop.Hold(ctx, sku, "bob")
+	require.NoError(t, err)
+	confirmed(t, h, sold.HoldID, "pi_bob")
+	waits, err := h.inLine(ctx, h.shop, sku, phone(0))
+	require.NoError(t, err)
+
+	h.Child(stack.Redis).Kill()
+	require.NoError(t, h.Child(stack.Redis).Start(ctx))
+	began, refused := time.Now(), 0
+	require.NoError(t, until(ctx, "the gate has opened by itself", func() error {
+		a, err := h.shop.AskHold(ctx, sku, "walk-in", fmt.Sprint("walk-in-", refused))
+		if err != nil {
+			return err
+		}
+		if a.Status == http.StatusConflict {
+			require.Equal(t, "reserved-for-line", a.Code())
+			return nil
+		}
+		refused++
+		require.Equal(t, http.StatusServiceUnavailable, a.Status, "%s", a)
+		require.NotEmpty(t, a.Header.Get("Retry-After"))
+		return errors.New(a.String())
+	}))
+	require.Positive(t, refused, "the gate was never closed")
+	figure(t, "redis_restart_to_open_gate", time.Since(began).Seconds(), "s")
+
+	confirmed(t, h, held.HoldID, "pi_ada")
+	require.NoError(t, h.shop.Restock(ctx, sku, 1))
+	text, err := h.offerText(ctx, waits.EntryID)
+	require.NoError(t, err)
+	require.Equal(t, phone(0), text.To)
+	h.judge(t, sku)
+
+	require.NoError(t, h.redis.FlushAll(ctx).Err())
+	for i := range 3 {
+		a, err := h.shop.AskHold(ctx, sku, "walk-in", fmt.Sprint("forgotten-", i))
+		require.NoError(t, err)
+		require.Equal(t, http.StatusServiceUnavailable, a.Status, "%s", a)
+	}
+	id := "reconcile." + sku
+	require.NoError(t, until(ctx, "the check says why it does not open", func() error {
+		var report struct {
+			Opened      bool     `json:"opened"`
+			Differences []string `json:"differences"`
+		}
+		run := h.temporal.GetWorkflow(ctx, id, "")
+		if err := run.Get(ctx, &report); err != nil {
+			return err
+		}
+		if report.Opened || len(report.Differences) == 0 {
+			return fmt.Errorf("report %+v", report) // the one of the restart
+		}
+		return nil
+	}))
+	a, err := h.shop.AskHold(ctx, sku, "walk-in", "after-the-check")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusServiceUnavailable, a.Status, "a SKU that the book knows is not new: %s", a)
+	require.NoError(t, until(ctx, "readyz says that it is closed", func() error {
+		ready, err := h.shop.Call(ctx, "GET", "/readyz", nil)
+		if err != nil {
+			return err
+		}
+		require.Equal(t, http.StatusServiceUnavailable, ready.Status)
+		if !strings.Contains(string(ready.Body), `"gate":"closed"`) {
+			return errors.New(ready.String())
+		}
+		return nil
+	}))
+
+	h.opened(t, "unfenced", 1)
+	_, err = h.shop.Hold(ctx, "unfenced", "cyd")
+	require.NoError(t, err)
+	h.judge(t, "unfenced")
+}
+
+// Joins go on while Temporal is away, also at a door that starts meanwhile.
+func TestADoorStartsWhileTemporalIsAway(t *testing.T) {
+	h := ownHouse(t, stack.Options{}, lease)
+	ctx := t.Context()
+	const sku = "alone"
+	h.opened(t, sku, 0)
+	h.Child(stack.Temporal).Kill()
+	require.NoError(t, h.Child(stack.Door).Stop())
+	require.NoError(t, h.Child(stack.Door).Start(ctx))
+
+	joined, err := h.shop.Join(ctx, sku, phone(0))
+	require.NoError(t, err)
+	a, err := h.shop.AskHold(ctx, sku, "walk-in", "walk-in")
+	require.NoError(t, err)
+	require.Equal(t, "reserved-for-line", a.Code(), "%s", a)
+
+	require.NoError(t, h.Child(stack.Temporal).Start(ctx))
+	require.NoError(t, h.shop.Restock(ctx, sku, 1))
+	text, err := h.offerText(ctx, joined.EntryID)
+	require.NoError(t, err)
+	require.Equal(t, phone(0), text.To)
+	h.judge(t, sku)
+}
