@@ -169,19 +169,18 @@ func paymentOptions(in contract.PaymentInput) client.StartWorkflowOptions {
 }
 
 func (l *Launcher) updateWithStart(ctx context.Context, opts client.StartWorkflowOptions, workflow string, in any, updateID, update string, arg, out any) error {
-	h, err := l.c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
-		StartWorkflowOperation: l.c.NewWithStartWorkflowOperation(opts, workflow, in),
-		UpdateOptions: client.UpdateWorkflowOptions{
-			UpdateID:     updateID,
-			WorkflowID:   opts.ID,
-			UpdateName:   update,
-			Args:         []any{arg},
-			WaitForStage: client.WorkflowUpdateStageCompleted,
-		},
+	err := answered(ctx, out, func() (client.WorkflowUpdateHandle, error) {
+		return l.c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+			StartWorkflowOperation: l.c.NewWithStartWorkflowOperation(opts, workflow, in),
+			UpdateOptions: client.UpdateWorkflowOptions{
+				UpdateID:     updateID,
+				WorkflowID:   opts.ID,
+				UpdateName:   update,
+				Args:         []any{arg},
+				WaitForStage: client.WorkflowUpdateStageCompleted,
+			},
+		})
 	})
-	if err == nil {
-		err = h.Get(ctx, out)
-	}
 	if err != nil {
 		return fmt.Errorf("update %s of %s: %w", update, opts.ID, err)
 	}
@@ -192,17 +191,40 @@ func (l *Launcher) updateWithStart(ctx context.Context, opts client.StartWorkflo
 // when it has closed. The same update id gets the same answer.
 func (l *Launcher) Confirm(ctx context.Context, holdID, updateID string, req contract.ConfirmRequest) (contract.ConfirmResult, error) {
 	var out contract.ConfirmResult
-	h, err := l.c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		UpdateID:     updateID,
-		WorkflowID:   holdID,
-		UpdateName:   contract.UpdateConfirm,
-		Args:         []any{req},
-		WaitForStage: client.WorkflowUpdateStageCompleted,
+	err := answered(ctx, &out, func() (client.WorkflowUpdateHandle, error) {
+		return l.c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+			UpdateID:     updateID,
+			WorkflowID:   holdID,
+			UpdateName:   contract.UpdateConfirm,
+			Args:         []any{req},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		})
 	})
-	if err == nil {
-		err = h.Get(ctx, &out)
-	}
 	return out, noOwner(err)
+}
+
+// notReadyPause is how long an update waits before it is asked again.
+const notReadyPause = 20 * time.Millisecond
+
+// answered asks an update until the workflow has taken it: a signal that comes
+// in while the run completes makes the server answer "not ready", and the same
+// update id may then be asked again.
+func answered(ctx context.Context, out any, ask func() (client.WorkflowUpdateHandle, error)) error {
+	for {
+		h, err := ask()
+		if err == nil {
+			err = h.Get(ctx, out)
+		}
+		var notReady *serviceerror.WorkflowNotReady
+		if !errors.As(err, &notReady) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(notReadyPause):
+		}
+	}
 }
 
 // Signal sends a signal to an open workflow; ErrNoOwner when there is none.

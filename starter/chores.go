@@ -32,19 +32,21 @@ func newChores(log *slog.Logger) *chores {
 	return &chores{ctx: ctx, cancel: cancel, log: log, running: map[string]bool{}}
 }
 
-// do asks for the chore called name and never blocks.
-func (c *chores) do(name string, chore func(ctx context.Context) error) {
+// do asks for the chore called name and never blocks. It answers false when the
+// chore runs already.
+func (c *chores) do(name string, chore func(ctx context.Context) error) (started bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx.Err() != nil {
-		return
+		return false
 	}
 	if _, busy := c.running[name]; busy {
 		c.running[name] = true
-		return
+		return false
 	}
 	c.running[name] = false
 	c.wg.Go(func() { c.loop(name, chore) })
+	return true
 }
 
 func (c *chores) loop(name string, chore func(ctx context.Context) error) {

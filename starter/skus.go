@@ -112,14 +112,16 @@ const reconcilePause = time.Second
 
 // metClosed has the closed gate of a SKU checked.
 func (d *Door) metClosed(closed *redis.ClosedError) {
-	d.log.Warn("gate closed", "sku", closed.SKU, "missing", closed.Missing)
 	in := contract.ReconcileInput{SKU: closed.SKU, ReopenSeconds: int64(d.reopenWait() / time.Second)}
-	d.chores.do("reconcile "+closed.SKU, func(ctx context.Context) error {
+	started := d.chores.do("reconcile "+closed.SKU, func(ctx context.Context) error {
 		if err := d.launcher.Reconcile(ctx, in); err != nil {
 			return err
 		}
 		return pause(ctx, reconcilePause)
 	})
+	if started { // once for a crowd that meets it together
+		d.log.Warn("gate closed", "sku", closed.SKU, "missing", closed.Missing)
+	}
 }
 
 func (d *Door) reopenWait() time.Duration {

@@ -85,6 +85,12 @@ var placeLink = regexp.MustCompile(`https?://[^/\s]+/w/(entry_[a-z2-7]+)`)
 // joinAll fills in the join page for each person, who then finds their place by
 // the link in their text.
 func (p *play) joinAll(ctx context.Context, sku string, people []*person) error {
+	// A number may have had texts in an earlier story.
+	before, err := p.outbox.Texts()
+	if err != nil {
+		return err
+	}
+	p.seen = len(before)
 	for i, who := range people {
 		page, err := p.shop.Visit(ctx, p.shop.URL+"/join/"+sku)
 		if err != nil {
@@ -120,7 +126,7 @@ func (p *play) joinAll(ctx context.Context, sku string, people []*person) error 
 	return nil
 }
 
-// text waits for a new text to a person.
+// text waits for a text to a person that came since the story began.
 func (p *play) text(ctx context.Context, who *person, right func(shop.Text) bool) (shop.Text, error) {
 	var out shop.Text
 	err := p.until(ctx, func() error {
