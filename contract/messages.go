@@ -200,12 +200,18 @@ type EntryStatus struct {
 }
 
 // StockEvent is one movement of physical stock. Units is 1 to 10^9 for a
-// restock; Delta is not 0 and at most 10^9 either way for a correction.
+// restock and a return, 0 to 10^9 for a level; Delta is not 0 and at most 10^9
+// either way for a correction.
 type StockEvent struct {
 	EventID        string     `json:"event_id"`
 	Kind           string     `json:"kind"`
 	Units          int64      `json:"units,omitempty"`
 	Delta          int64      `json:"delta,omitempty"`
+	ReturnID       string     `json:"return_id,omitempty"`   // return: counts once, whatever event brings it
+	HoldID         string     `json:"hold_id,omitempty"`     // return: the sale
+	Resell         bool       `json:"resell,omitempty"`      // return: the units can be sold again
+	Version        int64      `json:"version,omitempty"`     // level: above 0, grows with each count
+	CountsSold     int64      `json:"counts_sold,omitempty"` // level: how many of our sales the count has in it
 	AllowShortfall bool       `json:"allow_shortfall,omitempty"`
 	Reason         string     `json:"reason,omitempty"`
 	Actor          string     `json:"actor,omitempty"`

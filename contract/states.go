@@ -82,6 +82,8 @@ const (
 const (
 	StockRestock    = "restock"
 	StockCorrection = "correction"
+	StockReturn     = "return"
+	StockLevel      = "level"
 )
 
 // Why money did not become a sale of the hold that it names.

@@ -1,5 +1,6 @@
 -- adopt (entry): its workflow runs and knows. A waiting entry becomes eligible
--- at the place of its arrival; an ended one is told and leaves the outbox.
+-- at the place of its arrival; what ended is known
+-- and leaves the outbox.
 -- ARGV +1 entry id. Answers {verdict, wake, position, 0, record}.
 if SHUT then return SHUT end
 local id = arg(1)
@@ -7,9 +8,8 @@ sweep()
 local e = get_entry(id)
 if not e then return finish_entry('unknown', id) end
 outbox_drop('s:' .. id)
-if not entry_live(e) then
-  outbox_drop('e:' .. id)
-elseif e[E_ACK] == 0 then
+outbox_drop('e:' .. id)
+if entry_live(e) and e[E_ACK] == 0 then
   e[E_ACK] = 1
   put_entry(id, e)
   redis.call('ZREM', K_FRESH, id)

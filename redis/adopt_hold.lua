@@ -23,7 +23,7 @@ if not h or state == 'swept' or state == 'offered' then
     end
   else
     local units, version = num(4), h and h[H_VERSION] or 0
-    local taken = open_to_all() >= units
+    local taken = open_to_all() >= units and room(arg(5)) >= units
     h = new_hold(taken and 'provisional' or 'refused', units, arg(5), '', S.gen, NOW)
     h[H_VERSION] = version
     if not taken then
@@ -34,6 +34,7 @@ if not h or state == 'swept' or state == 'offered' then
     end
   end
   add('held', h[H_UNITS])
+  if state ~= 'offered' then count(h[H_PERSON], h[H_UNITS]) end
   ledger('reserve', 'afresh', h[H_UNITS], id, { person = h[H_PERSON], actor = 'hold' })
   h[H_STATE] = 'provisional'
   state = 'provisional'

@@ -19,6 +19,7 @@ type Options struct {
 	SaleRetention   time.Duration // of sold holds
 	FenceOff        bool          // only for stand-ins that forget
 	OfferMaxAge     time.Duration // an offer with no text accepted by then lapses
+	MissedKeep      int           // missed turns after which a person still keeps their place
 	Log             *slog.Logger
 }
 
@@ -52,13 +53,20 @@ func bit(b bool) int {
 }
 
 // Stock applies a stock event once by its event id. Reasons of one that is not
-// applied: would-oversell, too-many (units of a SKU stay below 10^9).
+// applied: would-oversell, too-many (units of a SKU stay below 10^9); of a level
+// also level-outdated, counts-unknown-sales; of a return also unknown-hold,
+// not-sold, more-than-sold.
 func (g *Gate) Stock(ctx context.Context, sku string, ev contract.StockEvent) (StockOutcome, error) {
 	units := ev.Units
-	if ev.Kind == contract.StockCorrection {
+	switch ev.Kind {
+	case contract.StockCorrection:
 		units = ev.Delta
+	case contract.StockRestock, contract.StockReturn, contract.StockLevel:
+	default:
+		return StockOutcome{}, fmt.Errorf("gate stock: %q is not a kind of stock event", ev.Kind)
 	}
-	r, err := g.run(ctx, verbStock, sku, ev.EventID, ev.Kind, units, bit(ev.AllowShortfall), ev.Actor, ev.Reason)
+	r, err := g.run(ctx, verbStock, sku, ev.EventID, ev.Kind, units, bit(ev.AllowShortfall), ev.Actor, ev.Reason,
+		ev.HoldID, ev.ReturnID, bit(ev.Resell), ev.Version, ev.CountsSold)
 	if err != nil {
 		return StockOutcome{}, err
 	}
@@ -191,8 +199,17 @@ func (g *Gate) Told(ctx context.Context, req ToldRequest) (HoldOutcome, error) {
 // same reference. HoldEnded, Conflict, Refunded, Shortfall, Unknown.
 func (g *Gate) Confirm(ctx context.Context, req ConfirmRequest) (HoldOutcome, error) {
 	amount, currency := money(req.Amount)
-	r, err := g.run(ctx, verbConfirm, req.SKU, req.HoldID, req.PaymentRef, amount, currency, req.Actor)
+	r, err := g.run(ctx, verbConfirm, req.SKU, req.HoldID, req.PaymentRef, amount, currency, req.Actor, bit(req.Retake))
 	return holdOutcome(req.SKU, req.HoldID, r, err)
+}
+
+// Unconfirm undoes the sale of a cart's line whose later line was refused: held
+// again, or expired when it had been retaken, and the payment is marked for
+// refund. OK also for a repeat; Existing when that payment made no sale;
+// Returned; Unknown.
+func (g *Gate) Unconfirm(ctx context.Context, sku, holdID, paymentRef, actor string) (HoldOutcome, error) {
+	r, err := g.run(ctx, verbUnconfirm, sku, holdID, paymentRef, actor)
+	return holdOutcome(sku, holdID, r, err)
 }
 
 // Release ends a live hold and frees its units. OK when it ended now; Existing
@@ -301,8 +318,8 @@ func (g *Gate) Open(ctx context.Context, req OpenRequest) (Base, error) {
 	return r.base(), nil
 }
 
-// Settings stores what the shop says of a SKU, and whether it is paused.
-// Resuming settles.
+// Settings stores what the shop says of a SKU: whether it is paused, when its
+// sale ends and how much one person may have. What that frees is offered.
 func (g *Gate) Settings(ctx context.Context, req SettingsRequest) (Base, error) {
 	about, paused := "", ""
 	if req.About != nil {
@@ -315,7 +332,17 @@ func (g *Gate) Settings(ctx context.Context, req SettingsRequest) (Base, error) 
 	if req.Paused != nil {
 		paused = fmt.Sprint(bit(*req.Paused))
 	}
-	r, err := g.run(ctx, verbSettings, req.SKU, about, req.Version, paused, req.Actor)
+	limit, ends := "", ""
+	if req.Limit != nil {
+		limit = fmt.Sprint(*req.Limit)
+	}
+	if req.Ends != nil {
+		ends = "0"
+		if !req.Ends.IsZero() {
+			ends = fmt.Sprint(req.Ends.UnixMilli())
+		}
+	}
+	r, err := g.run(ctx, verbSettings, req.SKU, about, req.Version, paused, req.Actor, limit, ends)
 	if err != nil {
 		return Base{}, err
 	}

@@ -18,7 +18,7 @@ type Inspection struct {
 	Missing bool // no stock key
 	// Problems says where counters and records disagree; empty when they agree.
 	Problems  []string
-	Counters  Counters // OnHand, Held, Offered, Sold, Received, Corrected, Epoch only
+	Counters  Counters // OnHand, Held, Offered, Sold, Returned, Received, Corrected, Epoch only
 	SoldHolds int64
 }
 
@@ -56,7 +56,7 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 	}
 	in.Counters = Counters{
 		SKU: sku, OnHand: num("on_hand"), Held: num("held"), Offered: num("offered"), Sold: num("sold"),
-		Received: num("received"), Corrected: num("corrected"), Epoch: num("epoch"),
+		Returned: num("returned"), Received: num("received"), Corrected: num("corrected"), Epoch: num("epoch"),
 	}
 	var held, offered, sold int64
 	iter := g.rdb.HScan(ctx, key(sku, "holds"), 0, "", 500).Iterator()
@@ -92,7 +92,7 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 	}{
 		{"held", c.Held, held, c.Held != held},
 		{"offered", c.Offered, offered, c.Offered != offered},
-		{"sold", c.Sold, sold, c.Sold < sold},
+		{"sold + returned", c.Sold + c.Returned, sold, c.Sold+c.Returned < sold},
 		{"received + corrected", c.Received + c.Corrected, c.OnHand + c.Sold, c.Received+c.Corrected != c.OnHand+c.Sold},
 	} {
 		if part.wrong {

@@ -10,7 +10,7 @@ local live = redis.call('HGET', K_PEOPLE, person)
 local e = get_entry(live or id)
 local created = 0
 if not e then
-  if S.ended == 1 then return finish_entry('sale-ended', id) end
+  if ENDED then return finish_entry('sale-ended', id) end
   local arrival = stamp()
   e = { 'waiting', num(3), person, int(arrival), 0, '', 0, 0, 0, 0, 0, S.epoch }
   put_entry(id, e)

@@ -4,6 +4,7 @@ package redis
 // one node of a Cluster. The order is that of KEYS in prelude.lua.
 var keyNames = [...]string{
 	"stock", "holds", "entries", "people", "line", "fresh", "leases", "outbox", "parcels", "events", "purge", "ledger",
+	"parked", "tally",
 }
 
 const (

@@ -18,5 +18,5 @@ if left > 0 then
   return out
 end
 give_back(id, h, 'lapsed', 'lapse', 'lapsed', 'offer timer')
-end_entry(h[H_ENTRY], 'lapsed', false)
+miss_turn(h[H_ENTRY], false)
 return finish_hold('ok', h)

@@ -35,7 +35,7 @@ const testLease = 10 * time.Second
 
 func testOptions() Options {
 	return Options{
-		Lease: testLease, RecordRetention: 30 * 24 * time.Hour, SaleRetention: 400 * 24 * time.Hour, OfferMaxAge: 48 * time.Hour,
+		Lease: testLease, RecordRetention: 30 * 24 * time.Hour, SaleRetention: 400 * 24 * time.Hour, OfferMaxAge: 48 * time.Hour, MissedKeep: 1,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 }

@@ -29,7 +29,7 @@ type run struct {
 // wrong ids and a moving clock. After every step verdict, counters, records,
 // line and outbox must be the model's, and the ledger must add up.
 func TestGateAgreesWithTheModel(t *testing.T) {
-	checks, steps := "800", "40"
+	checks, steps := "1000", "40"
 	if os.Getenv("HOLDFAST_LONG") != "" {
 		checks, steps = "20000", "50"
 	}
@@ -71,6 +71,16 @@ func TestGateAgreesWithTheModel(t *testing.T) {
 			"release":     r.stepRelease,
 			"lapse":       r.stepLapse,
 			"refund":      r.stepRefund,
+			"level":       r.stepLevel,
+			"level twice": func(rt *rapid.T) { r.stepLevel(rt); r.stepLevel(rt) },
+			"return":      r.stepReturn,
+			"returns":     func(rt *rapid.T) { r.stepReturn(rt); r.stepReturn(rt); r.stepUnconfirm(rt) },
+			"refund too":  r.stepRefund,
+			"retake":      r.stepRetake,
+			"limit":       r.stepLimit,
+			"unconfirm":   r.stepUnconfirm,
+			"settings":    r.stepSettings,
+			"end":         r.stepEnd,
 			"pause":       r.stepPause,
 			"drain":       r.stepDrain,
 		})
@@ -79,20 +89,24 @@ func TestGateAgreesWithTheModel(t *testing.T) {
 	})
 	t.Log("steps by verb and outcome:", reached)
 	for _, want := range modelOutcomes {
-		require.GreaterOrEqual(t, reached[want], 50, "outcome %q was reached too seldom to prove anything: %v", want, reached)
+		require.GreaterOrEqual(t, reached[want], 50, "outcome %q was reached too seldom to prove anything", want)
 	}
 }
 
 // modelOutcomes are the verb and outcome pairs that a run must reach. "again"
 // and "closed" have tests of their own.
 var modelOutcomes = []string{
-	"restock ok", "restock repeat", "correction ok", "correction would-oversell", "join ok", "join existing", "ack ok", "ack unknown",
+	"restock ok", "stock repeat", "correction ok", "correction would-oversell",
+	"level ok", "level level-outdated", "level counts-unknown-sales", "level would-oversell",
+	"return ok", "return unknown-hold", "return not-sold", "return more-than-sold",
+	"join ok", "join existing", "join sale-ended", "ack ok", "ack unknown",
 	"adopt_offer ok", "adopt_offer unknown", "leave ok", "leave unknown",
-	"reserve ok", "reserve existing", "reserve sold-out", "reserve reserved-for-line", "reserve paused",
+	"reserve ok", "reserve existing", "reserve sold-out", "reserve reserved-for-line", "reserve paused", "reserve sale-ended", "reserve limit-reached",
 	"press ok", "press existing", "press unknown",
 	"adopt door ok", "adopt door gone", "adopt door existing", "adopt workflow ok", "adopt workflow sold-out", "adopt workflow existing",
-	"told ok", "told gone", "told paused", "told unknown",
+	"told ok", "told gone", "told paused", "told sale-ended", "told unknown",
 	"confirm ok", "confirm hold-ended", "confirm payment-conflict", "confirm refunded", "confirm shortfall", "confirm unknown",
+	"confirm retaken", "unconfirm ok", "unconfirm existing", "unconfirm returned", "unconfirm unknown",
 	"release ok", "release existing", "release early", "release unknown",
 	"lapse ok", "lapse early", "lapse claimed", "lapse existing", "lapse unknown",
 	"refund ok", "refund made-sale", "refund unknown",
@@ -137,12 +151,11 @@ func (r *run) did(rt *rapid.T, verb string, got, want Verdict) {
 	require.Equal(rt, want, got, verb)
 	r.reached[verb+" "+string(want)]++
 	r.m.settle()
-	for _, id := range r.m.fresh {
-		e := r.entry(id)
-		require.Equal(rt, contract.EntryOffered, e.State, "%s: %s must have an offer", verb, id)
+	for _, offer := range r.m.fresh {
+		e := r.entry(offer.entry)
+		require.Equal(rt, contract.EntryOffered, e.State, "%s: %s must have an offer", verb, offer.entry)
 		require.NotContains(rt, r.m.holds, e.HoldID, "an offer's id is new")
-		h := r.hold(e.HoldID)
-		r.m.named(id, e.HoldID, h.Units)
+		r.m.named(offer.entry, e.HoldID, offer.units)
 		r.holds = append(r.holds, e.HoldID)
 	}
 	r.m.fresh = nil
@@ -165,7 +178,8 @@ func (r *run) agree(rt *rapid.T) {
 		want := r.m.holds[id]
 		require.NotNil(rt, want, id)
 		require.Equal(rt, want.state, h.State, id)
-		require.Equal(rt, [2]string{want.entry, want.ref}, [2]string{h.EntryID, h.PaymentRef})
+		require.Equal(rt, [3]string{want.entry, want.ref, want.person}, [3]string{h.EntryID, h.PaymentRef, h.Person})
+		require.Equal(rt, want.returned, h.Returned)
 		require.Equal(rt, want.units, h.Units)
 		require.Equal(rt, want.refunded, h.Refunded)
 		if want.state.Live() {
@@ -201,9 +215,22 @@ func (r *run) agreeOrder(rt *rapid.T, ctx context.Context) {
 		require.Equal(rt, int64(i+1), e.Position)
 		line = append(line, id)
 	}
-	both, err := shared.ZUnion(ctx, goredis.ZStore{Keys: []string{key(r.sku, "line"), key(r.sku, "fresh")}}).Result()
+	all, err := shared.ZUnion(ctx, goredis.ZStore{Keys: []string{key(r.sku, "line"), key(r.sku, "fresh"), key(r.sku, "parked")}}).Result()
 	require.NoError(rt, err)
-	require.ElementsMatch(rt, line, both)
+	require.ElementsMatch(rt, line, all)
+	parked, err := shared.ZRange(ctx, key(r.sku, "parked"), 0, -1).Result()
+	require.NoError(rt, err)
+	line = slices.DeleteFunc(line, func(id string) bool { return !r.m.entries[id].parked })
+	require.Equal(rt, append([]string{}, line...), append([]string{}, parked...), "parked")
+	tally, err := shared.HGetAll(ctx, key(r.sku, "tally")).Result()
+	require.NoError(rt, err)
+	for person, units := range r.m.tally {
+		if units > 0 {
+			require.Equal(rt, fmt.Sprint(units), tally[person], "tally of %s", person)
+		} else {
+			require.NotContains(rt, tally, person)
+		}
+	}
 	outbox, err := shared.ZRangeWithScores(ctx, key(r.sku, "outbox"), 0, -1).Result()
 	require.NoError(rt, err)
 	got := map[string]int64{}
@@ -229,40 +256,65 @@ func (r *run) event(rt *rapid.T) string {
 	return fmt.Sprint("e", rapid.IntRange(0, 11).Draw(rt, "event"))
 }
 
-func (r *run) stepRestock(rt *rapid.T) {
-	event, units := r.event(rt), rapid.Int64Range(1, 3).Draw(rt, "units")
-	out := r.restock(event, units)
+// stockEvent plays one event; a refused one counts by its reason.
+func (r *run) stockEvent(rt *rapid.T, ev contract.StockEvent) {
+	out := must[StockOutcome](r.fixture)(r.g.Stock(context.Background(), r.sku, ev))
 	r.m.sweep()
-	_, kept := r.m.events[event]
-	want := r.m.stock(event, contract.StockRestock, units, false)
-	require.Equal(rt, want, modelEvent{out.Applied, out.Delta})
-	if kept {
-		r.reached["restock repeat"]++
+	_, kept := r.m.events[ev.EventID]
+	want := r.m.stock(ev)
+	require.Equal(rt, want, modelEvent{out.Applied, out.Delta, out.Reason}, ev.Kind)
+	switch {
+	case kept:
+		r.reached["stock repeat"]++
+	case !want.applied:
+		r.reached[ev.Kind+" "+want.reason]++
+	default:
+		r.reached[ev.Kind+" ok"]++
 	}
-	r.did(rt, "restock", out.Verdict, OK)
+	r.did(rt, "stock", out.Verdict, OK)
+}
+
+func (r *run) stepRestock(rt *rapid.T) {
+	r.stockEvent(rt, contract.StockEvent{EventID: r.event(rt), Kind: contract.StockRestock, Units: rapid.Int64Range(1, 3).Draw(rt, "units")})
 }
 
 func (r *run) stepCorrect(rt *rapid.T) {
-	event := "c" + r.event(rt)
-	delta := rapid.SampledFrom([]int64{-2, -1, 1}).Draw(rt, "delta")
-	shortfall := rapid.Bool().Draw(rt, "allow shortfall")
-	out := r.correct(event, delta, shortfall)
-	r.m.sweep()
-	want := r.m.stock(event, contract.StockCorrection, delta, shortfall)
-	require.Equal(rt, want, modelEvent{out.Applied, out.Delta})
-	if !want.applied {
-		require.Equal(rt, string(WouldOversell), out.Reason)
-		r.reached["correction would-oversell"]++
-	}
-	r.did(rt, "correction", out.Verdict, OK)
+	r.stockEvent(rt, contract.StockEvent{
+		EventID: "c" + r.event(rt), Kind: contract.StockCorrection, Delta: rapid.SampledFrom([]int64{-2, -1, 1}).Draw(rt, "delta"),
+		AllowShortfall: rapid.Bool().Draw(rt, "allow shortfall"),
+	})
+}
+
+func (r *run) stepLevel(rt *rapid.T) {
+	r.n++
+	r.stockEvent(rt, contract.StockEvent{
+		EventID: fmt.Sprint("l", r.n), Kind: contract.StockLevel, Units: rapid.Int64Range(0, 5).Draw(rt, "units"),
+		Version: r.m.level + rapid.Int64Range(0, 2).Draw(rt, "version"), CountsSold: rapid.Int64Range(0, r.m.sold+1).Draw(rt, "counts sold"),
+		AllowShortfall: rapid.Bool().Draw(rt, "allow shortfall"),
+	})
+}
+
+func (r *run) stepReturn(rt *rapid.T) {
+	r.n++
+	r.stockEvent(rt, contract.StockEvent{
+		EventID: fmt.Sprint("r", r.n), Kind: contract.StockReturn, ReturnID: fmt.Sprint("rma", rapid.IntRange(0, 40).Draw(rt, "return")),
+		HoldID: r.pickHold(rt, contract.HoldSold), Units: rapid.Int64Range(1, 2).Draw(rt, "units"), Resell: rapid.Bool().Draw(rt, "resell"),
+	})
+}
+
+func (r *run) person(rt *rapid.T) string {
+	return fmt.Sprint("person", rapid.IntRange(0, 6).Draw(rt, "person"))
 }
 
 func (r *run) stepJoin(rt *rapid.T) {
-	person := fmt.Sprint("person", rapid.IntRange(0, 6).Draw(rt, "person"))
-	units := rapid.Int64Range(1, 2).Draw(rt, "units")
+	person, units := r.person(rt), rapid.Int64Range(1, 2).Draw(rt, "units")
 	out := r.joinAs(person, units)
 	r.m.sweep()
 	id, created := r.m.join(contract.EntryID(r.sku, fmt.Appendf(nil, "%011d", r.n)), person, units)
+	if id == "" {
+		r.did(rt, "join", out.Verdict, Ended)
+		return
+	}
 	require.Equal(rt, id, out.Entry.ID)
 	require.Equal(rt, created, out.Created)
 	if created {
@@ -302,14 +354,13 @@ func (r *run) stepLeave(rt *rapid.T) {
 }
 
 func (r *run) stepReserve(rt *rapid.T) {
-	id := r.id(contract.HoldID)
+	id, person := r.id(contract.HoldID), r.person(rt)
 	if rapid.IntRange(0, 2).Draw(rt, "repeat") == 0 {
 		id = r.pick(rt, r.holds, contract.HoldID)
 	}
-	units := int64(1)
-	out := r.reserve(id, units)
+	out := must[HoldOutcome](r.fixture)(r.g.Reserve(context.Background(), ReserveRequest{SKU: r.sku, HoldID: id, Units: 1, Person: person}))
 	r.m.sweep()
-	want := r.m.reserve(id, units, false)
+	want := r.m.reserve(id, person, 1, false)
 	if want == OK {
 		r.holds = append(r.holds, id)
 	}
@@ -320,7 +371,7 @@ func (r *run) stepPress(rt *rapid.T) {
 	id := r.pickHold(rt, contract.HoldOffered)
 	out := r.press(id)
 	r.m.sweep()
-	r.did(rt, "press", out.Verdict, r.m.reserve(id, 0, true))
+	r.did(rt, "press", out.Verdict, r.m.reserve(id, "", 0, true))
 }
 
 func (r *run) stepAdopt(rt *rapid.T) {
@@ -328,11 +379,12 @@ func (r *run) stepAdopt(rt *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(rt, "door") == 0 {
 		out := r.adopt(id, false)
 		r.m.sweep()
-		r.did(rt, "adopt door", out.Verdict, r.m.adopt(id, false, 0))
+		r.did(rt, "adopt door", out.Verdict, r.m.adopt(id, "", false, 0))
 		return
 	}
 	by := rapid.SampledFrom([]time.Duration{0, 5 * time.Minute}).Draw(rt, "extend")
-	req := AdoptHoldRequest{SKU: r.sku, HoldID: id, HoldFor: 10 * time.Minute, ByWorkflow: true, Units: 1, Person: "p-" + id}
+	person := r.person(rt)
+	req := AdoptHoldRequest{SKU: r.sku, HoldID: id, HoldFor: 10 * time.Minute, ByWorkflow: true, Units: 1, Person: person}
 	if by > 0 {
 		req.Extend = &Extension{By: by}
 	}
@@ -341,7 +393,7 @@ func (r *run) stepAdopt(rt *rapid.T) {
 	if r.m.holds[id] == nil {
 		r.holds = append(r.holds, id)
 	}
-	r.did(rt, "adopt workflow", out.Verdict, r.m.adopt(id, true, by))
+	r.did(rt, "adopt workflow", out.Verdict, r.m.adopt(id, person, true, by))
 }
 
 func (r *run) stepTold(rt *rapid.T) {
@@ -357,10 +409,88 @@ func (r *run) ref(rt *rapid.T) string {
 }
 
 func (r *run) stepConfirm(rt *rapid.T) {
-	id, ref := r.pickHold(rt, contract.HoldHeld, contract.HoldSold), r.ref(rt)
-	out := r.confirm(id, ref)
+	id, ref := r.pickHold(rt, contract.HoldHeld, contract.HoldSold, contract.HoldExpired), r.ref(rt)
+	retake := rapid.Bool().Draw(rt, "retake")
+	out := must[HoldOutcome](r.fixture)(r.g.Confirm(context.Background(), ConfirmRequest{SKU: r.sku, HoldID: id, PaymentRef: ref, Retake: retake}))
 	r.m.sweep()
-	r.did(rt, "confirm", out.Verdict, r.m.confirm(id, ref))
+	want := r.m.confirm(id, ref, retake)
+	if want == OK && r.m.holds[id].retaken {
+		r.reached["confirm retaken"]++
+	}
+	r.did(rt, "confirm", out.Verdict, want)
+}
+
+func (r *run) stepUnconfirm(rt *rapid.T) {
+	id, ref := r.pickHold(rt, contract.HoldSold), r.ref(rt)
+	if h := r.m.holds[id]; h != nil && h.ref != "" && rapid.IntRange(0, 3).Draw(rt, "of the sale") > 0 {
+		ref = h.ref
+	}
+	out := must[HoldOutcome](r.fixture)(r.g.Unconfirm(context.Background(), r.sku, id, ref, "test"))
+	r.m.sweep()
+	r.did(rt, "unconfirm", out.Verdict, r.m.unconfirm(id, ref))
+}
+
+func (r *run) stepSettings(rt *rapid.T) {
+	limit := rapid.SampledFrom([]int64{0, 1, 2}).Draw(rt, "limit")
+	r.settings(rt, SettingsRequest{Limit: &limit})
+}
+
+// stepLimit reserves under the tightest limit and lifts it again.
+func (r *run) stepLimit(rt *rapid.T) {
+	limit := int64(1)
+	r.settings(rt, SettingsRequest{Limit: &limit})
+	r.stepReserve(rt)
+	limit = 0
+	r.settings(rt, SettingsRequest{Limit: &limit})
+}
+
+// stepRetake pays for a hold that has just expired.
+func (r *run) stepRetake(rt *rapid.T) {
+	id := r.pickHold(rt, contract.HoldHeld)
+	if h := r.m.holds[id]; h != nil && h.state == contract.HoldHeld {
+		r.move(time.Duration(max(0, h.deadline-r.m.ms())) * time.Millisecond)
+	}
+	out := r.release(id, contract.ReasonExpired)
+	r.m.sweep()
+	r.did(rt, "release", out.Verdict, r.m.release(id, contract.ReasonExpired))
+	ref := r.ref(rt)
+	sale := must[HoldOutcome](r.fixture)(r.g.Confirm(context.Background(), ConfirmRequest{SKU: r.sku, HoldID: id, PaymentRef: ref, Retake: true}))
+	r.m.sweep()
+	want := r.m.confirm(id, ref, true)
+	if want == OK && r.m.holds[id].retaken {
+		r.reached["confirm retaken"]++
+	}
+	r.did(rt, "confirm", sale.Verdict, want)
+}
+
+// stepEnd ends the sale, tries what an ended sale refuses, and opens it again.
+func (r *run) stepEnd(rt *rapid.T) {
+	ends := time.UnixMilli(r.m.ms())
+	r.settings(rt, SettingsRequest{Ends: &ends})
+	r.stepJoin(rt)
+	r.stepReserve(rt)
+	r.stepTold(rt)
+	ends = time.Time{}
+	r.settings(rt, SettingsRequest{Ends: &ends})
+}
+
+func (r *run) settings(rt *rapid.T, req SettingsRequest) {
+	req.SKU = r.sku
+	out := must[Base](r.fixture)(r.g.Settings(context.Background(), req))
+	r.m.sweep()
+	if req.Limit != nil && *req.Limit != r.m.limit {
+		r.m.limit = *req.Limit
+		for _, e := range r.m.entries {
+			e.parked = e.parked && r.m.turned(e)
+		}
+	}
+	if req.Ends != nil {
+		r.m.ends = 0
+		if !req.Ends.IsZero() {
+			r.m.ends = req.Ends.UnixMilli()
+		}
+	}
+	r.did(rt, "settings", out.Verdict, OK)
 }
 
 func (r *run) stepRelease(rt *rapid.T) {
@@ -401,10 +531,9 @@ func (r *run) stepLapseDue(rt *rapid.T) {
 func (r *run) stepShortfall(rt *rapid.T) {
 	if r.m.onHand > 0 {
 		r.n++
-		out := r.correct(fmt.Sprint("s", r.n), -r.m.onHand, true)
-		r.m.sweep()
-		r.m.stock(fmt.Sprint("s", r.n), contract.StockCorrection, -r.m.onHand, true)
-		r.did(rt, "correction", out.Verdict, OK)
+		r.stockEvent(rt, contract.StockEvent{
+			EventID: fmt.Sprint("s", r.n), Kind: contract.StockCorrection, Delta: -r.m.onHand, AllowShortfall: true,
+		})
 	}
 	r.stepConfirm(rt)
 }

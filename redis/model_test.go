@@ -13,39 +13,47 @@ import (
 type model struct {
 	now, stamp                                        int64 // microseconds
 	onHand, held, offered, sold, received, correction int64
-	gen                                               int64
+	gen, limit, ends, level, returned                 int64
 	paused                                            bool
+	tally                                             map[string]int64
 	holds                                             map[string]*modelHold
 	entries                                           map[string]*modelEntry
 	line                                              []string // waiting entries by arrival
 	outbox                                            map[string]int64
 	events                                            map[string]modelEvent
-	fresh                                             []string // entries offered in this step, whose hold's id the gate draws
+	fresh                                             []modelOffer // of this step; the gate draws the holds' ids
+}
+
+type modelOffer struct {
+	entry string
+	units int64
 }
 
 type modelHold struct {
-	state                                          contract.HoldState
-	units, deadline, offeredAt, until, sentAt, gen int64 // milliseconds
-	person, entry, reason, ref                     string
-	back, extended                                 bool
-	refunded                                       []string
+	state                                     contract.HoldState
+	units, deadline, offeredAt, until, sentAt int64 // milliseconds
+	person, entry, ref                        string
+	back, extended, retaken                   bool
+	refunded                                  []string
+	returned                                  int64
 }
 
 type modelEntry struct {
-	state          contract.EntryState
-	units, arrival int64
-	person, hold   string
-	acked, leaving bool
+	state                       contract.EntryState
+	units, arrival, gen, missed int64
+	person, hold                string
+	acked, leaving, parked      bool
 }
 
 type modelEvent struct {
 	applied bool
 	delta   int64
+	reason  string
 }
 
 func newModel(now int64) *model {
 	return &model{
-		now: now, holds: map[string]*modelHold{}, entries: map[string]*modelEntry{}, outbox: map[string]int64{}, events: map[string]modelEvent{},
+		now: now, tally: map[string]int64{}, holds: map[string]*modelHold{}, entries: map[string]*modelEntry{}, outbox: map[string]int64{}, events: map[string]modelEvent{},
 	}
 }
 
@@ -62,16 +70,49 @@ func (m *model) withinLease(e *modelEntry) bool {
 	return e.arrival > m.now-testLease.Microseconds()
 }
 
+func (m *model) ended() bool { return m.ends > 0 && m.ms() >= m.ends }
+
+func (m *model) someoneEligible() bool {
+	return slices.ContainsFunc(m.line, func(id string) bool {
+		e := m.entries[id]
+		return !e.parked && (e.acked || m.withinLease(e))
+	})
+}
+
 func (m *model) open() int64 {
-	if m.paused || m.free() <= 0 {
+	if m.paused || m.ended() || m.someoneEligible() {
 		return 0
 	}
-	for _, id := range m.line {
-		if e := m.entries[id]; e.acked || m.withinLease(e) {
-			return 0
+	return max(0, m.free())
+}
+
+func (m *model) room(person string) int64 {
+	if m.limit == 0 {
+		return 1 << 40
+	}
+	return m.limit - m.tally[person]
+}
+
+// turned: who missed a turn of this generation gets no second one in it.
+func (m *model) turned(e *modelEntry) bool { return e.hold != "" && e.gen == m.gen }
+
+func (m *model) count(person string, delta int64) {
+	m.tally[person] += delta
+	if delta > 0 {
+		return
+	}
+	for _, e := range m.entries {
+		if e.person == person && e.state.Live() && e.parked && !m.turned(e) {
+			e.parked = false
 		}
 	}
-	return m.free()
+}
+
+func (m *model) raiseGeneration() {
+	m.gen++
+	for _, e := range m.entries {
+		e.parked = false
+	}
 }
 
 func (m *model) sweep() {
@@ -93,6 +134,7 @@ func (m *model) sweep() {
 		m.held -= h.units
 		if h.entry == "" {
 			h.state = contract.HoldSwept
+			m.count(h.person, -h.units)
 			continue
 		}
 		m.offered += h.units
@@ -110,23 +152,36 @@ func (m *model) sweep() {
 }
 
 func (m *model) settle() {
-	if m.paused {
+	if m.paused || m.ended() {
 		return
 	}
 	for _, id := range slices.Clone(m.line) {
 		e := m.entries[id]
+		if e.parked {
+			continue
+		}
 		if m.free() <= 0 || (!e.acked && m.withinLease(e)) {
 			return
 		}
 		if !e.acked {
 			continue
 		}
-		m.offered += min(e.units, m.free())
-		e.state = contract.EntryOffered
-		m.line = slices.DeleteFunc(m.line, func(other string) bool { return other == id })
+		units := min(e.units, m.free(), m.room(e.person))
+		if units <= 0 || m.turned(e) {
+			e.parked = true
+			continue
+		}
+		m.offered += units
+		m.count(e.person, units)
+		e.state, e.gen = contract.EntryOffered, m.gen
+		m.outOfLine(id)
 		m.outbox["?"+id] = m.tick()
-		m.fresh = append(m.fresh, id)
+		m.fresh = append(m.fresh, modelOffer{id, units})
 	}
+}
+
+func (m *model) outOfLine(id string) {
+	m.line = slices.DeleteFunc(m.line, func(other string) bool { return other == id })
 }
 
 // named replaces an offer's place-holder by the id that the gate drew.
@@ -134,7 +189,7 @@ func (m *model) named(entry, hold string, units int64) {
 	e := m.entries[entry]
 	e.hold = hold
 	m.holds[hold] = &modelHold{
-		state: contract.HoldOffered, units: units, person: e.person, entry: entry, gen: m.gen,
+		state: contract.HoldOffered, units: units, person: e.person, entry: entry,
 		offeredAt: m.ms(), deadline: m.ms() + testOptions().OfferMaxAge.Milliseconds(),
 	}
 	m.outbox["o:"+hold] = m.outbox["?"+entry]
@@ -149,7 +204,28 @@ func (m *model) giveBack(id string, state contract.HoldState) {
 		m.held -= h.units
 	}
 	h.state = state
+	m.count(h.person, -h.units)
 	delete(m.outbox, "o:"+id)
+}
+
+// missTurn parks an entry at its place, or ends it when it missed too many.
+func (m *model) missTurn(id string, tell bool) {
+	e := m.entries[id]
+	switch {
+	case e == nil || !e.state.Live():
+	case e.leaving:
+		m.endEntry(id, contract.EntryLeft, tell)
+	case e.missed >= int64(testOptions().MissedKeep):
+		m.endEntry(id, contract.EntryLapsed, tell)
+	default:
+		e.missed++
+		e.state, e.parked = contract.EntryWaiting, true
+		m.line = append(m.line, id)
+		sort.Slice(m.line, func(i, j int) bool { return m.entries[m.line[i]].arrival < m.entries[m.line[j]].arrival })
+		if tell {
+			m.outbox["e:"+id] = m.tick()
+		}
+	}
 }
 
 func (m *model) endEntry(id string, state contract.EntryState, tell bool) {
@@ -158,43 +234,100 @@ func (m *model) endEntry(id string, state contract.EntryState, tell bool) {
 		return
 	}
 	e.state = state
-	m.line = slices.DeleteFunc(m.line, func(other string) bool { return other == id })
+	m.outOfLine(id)
 	delete(m.outbox, "s:"+id)
 	if tell && e.acked {
 		m.outbox["e:"+id] = m.tick()
 	}
 }
 
-func (m *model) stock(event, kind string, units int64, shortfall bool) modelEvent {
-	if kept, ok := m.events[event]; ok {
-		return kept
+// stock answers the outcome that is kept, and its reason when refused.
+func (m *model) stock(ev contract.StockEvent) modelEvent {
+	names := []string{ev.EventID}
+	if ev.Kind == contract.StockReturn {
+		names = append(names, "return "+ev.ReturnID)
 	}
-	out := modelEvent{applied: true, delta: units}
-	after := m.onHand + units
-	if kind == contract.StockCorrection && (after < 0 || (units < 0 && after < m.held+m.offered && !shortfall)) {
-		out = modelEvent{}
+	for _, name := range names {
+		if kept, ok := m.events[name]; ok {
+			return kept
+		}
 	}
-	m.events[event] = out
+	delta, reason := m.moves(ev)
+	after := m.onHand + delta
+	if reason == "" && delta < 0 && (after < 0 || (after < m.held+m.offered && !ev.AllowShortfall)) {
+		reason = string(WouldOversell)
+	}
+	out := modelEvent{applied: reason == "", delta: delta, reason: reason}
+	if reason != "" {
+		out.delta = 0
+	}
+	for _, name := range names {
+		m.events[name] = out
+	}
 	if !out.applied {
 		return out
 	}
-	m.onHand += units
-	if kind == contract.StockRestock {
-		m.received += units
-	} else {
-		m.correction += units
+	m.onHand += delta
+	switch ev.Kind {
+	case contract.StockRestock:
+		m.received += delta
+	case contract.StockReturn:
+		h := m.holds[ev.HoldID]
+		h.returned += ev.Units
+		m.sold -= delta
+		m.returned += delta
+		m.count(h.person, -ev.Units)
+	case contract.StockLevel:
+		m.correction += delta
+		m.level = ev.Version
+	default:
+		m.correction += delta
 	}
-	if units > 0 {
-		m.gen++
+	if delta > 0 {
+		m.raiseGeneration()
 	}
 	return out
 }
 
+// moves is what an event would move on_hand by, or why it may not.
+func (m *model) moves(ev contract.StockEvent) (delta int64, refused string) {
+	switch ev.Kind {
+	case contract.StockRestock:
+		return ev.Units, ""
+	case contract.StockCorrection:
+		return ev.Delta, ""
+	case contract.StockLevel:
+		switch {
+		case ev.Version <= m.level:
+			return 0, "level-outdated"
+		case ev.CountsSold > m.sold:
+			return 0, "counts-unknown-sales"
+		}
+		return ev.Units - (m.sold - ev.CountsSold) - m.onHand, ""
+	}
+	h := m.holds[ev.HoldID]
+	switch {
+	case h == nil:
+		return 0, "unknown-hold"
+	case h.state != contract.HoldSold:
+		return 0, "not-sold"
+	case h.returned+ev.Units > h.units:
+		return 0, "more-than-sold"
+	case ev.Resell:
+		return ev.Units, ""
+	}
+	return 0, ""
+}
+
+// join answers the person's entry, and "" when the sale has ended.
 func (m *model) join(id, person string, units int64) (string, bool) {
 	for other, e := range m.entries {
 		if e.person == person && e.state.Live() {
 			return other, false
 		}
+	}
+	if m.ended() {
+		return "", false
 	}
 	arrival := m.tick()
 	m.entries[id] = &modelEntry{state: contract.EntryWaiting, units: units, person: person, arrival: arrival}
@@ -209,11 +342,8 @@ func (m *model) ack(id string) Verdict {
 		return Unknown
 	}
 	delete(m.outbox, "s:"+id)
-	if e.state.Live() {
-		e.acked = true
-	} else {
-		delete(m.outbox, "e:"+id)
-	}
+	delete(m.outbox, "e:"+id)
+	e.acked = e.acked || e.state.Live()
 	return OK
 }
 
@@ -226,7 +356,6 @@ func (m *model) leave(id string, state contract.EntryState, owner bool) Verdict 
 		m.endEntry(id, state, !owner)
 	case e.state == contract.EntryOffered && state != contract.EntryExpired:
 		m.giveBack(e.hold, contract.HoldReleased)
-		m.holds[e.hold].reason = contract.ReasonLeft
 		m.endEntry(id, state, !owner)
 	case e.state == contract.EntryHolding && state != contract.EntryExpired:
 		e.leaving = true
@@ -234,7 +363,7 @@ func (m *model) leave(id string, state contract.EntryState, owner bool) Verdict 
 	return OK
 }
 
-func (m *model) reserve(id string, units int64, press bool) Verdict {
+func (m *model) reserve(id, person string, units int64, press bool) Verdict {
 	h := m.holds[id]
 	switch {
 	case h != nil && h.state == contract.HoldProvisional:
@@ -252,17 +381,22 @@ func (m *model) reserve(id string, units int64, press bool) Verdict {
 		return Existing
 	case m.paused:
 		return Paused
-	case m.open() < units && (len(m.line) > 0 || m.offered > 0):
+	case m.ended():
+		return Ended
+	case m.room(person) < units:
+		return LimitReached
+	case m.open() < units && (m.someoneEligible() || m.offered > 0):
 		return ReservedForLine
 	case m.open() < units:
 		return SoldOut
 	}
 	m.held += units
-	m.holds[id] = &modelHold{state: contract.HoldProvisional, units: units, person: "p-" + id, gen: m.gen, deadline: m.ms() + testLease.Milliseconds()}
+	m.count(person, units)
+	m.holds[id] = &modelHold{state: contract.HoldProvisional, units: units, person: person, deadline: m.ms() + testLease.Milliseconds()}
 	return OK
 }
 
-func (m *model) adopt(id string, byWorkflow bool, extend time.Duration) Verdict {
+func (m *model) adopt(id, person string, byWorkflow bool, extend time.Duration) Verdict {
 	h := m.holds[id]
 	if h == nil || h.state == contract.HoldSwept || h.state == contract.HoldOffered {
 		if !byWorkflow {
@@ -272,12 +406,13 @@ func (m *model) adopt(id string, byWorkflow bool, extend time.Duration) Verdict 
 			m.offered -= h.units
 			m.entries[h.entry].state = contract.EntryHolding
 		} else {
-			taken := m.open() >= 1
-			h = &modelHold{state: contract.HoldRefused, units: 1, person: "p-" + id, gen: m.gen}
+			taken := m.open() >= 1 && m.room(person) >= 1
+			h = &modelHold{state: contract.HoldRefused, units: 1, person: person}
 			m.holds[id] = h
 			if !taken {
 				return SoldOut
 			}
+			m.count(person, 1)
 		}
 		m.held += h.units
 		h.state = contract.HoldProvisional
@@ -306,6 +441,8 @@ func (m *model) told(id string, sent bool) Verdict {
 	case !sent && m.paused:
 		m.outbox["o:"+id] = m.tick()
 		return Paused
+	case !sent && m.ended():
+		return Ended
 	case h.sentAt != 0:
 		return OK
 	}
@@ -323,7 +460,7 @@ func (m *model) told(id string, sent bool) Verdict {
 	return OK
 }
 
-func (m *model) confirm(id, ref string) Verdict {
+func (m *model) confirm(id, ref string, retake bool) Verdict {
 	h := m.holds[id]
 	switch {
 	case h == nil:
@@ -334,16 +471,49 @@ func (m *model) confirm(id, ref string) Verdict {
 		return Conflict
 	case slices.Contains(h.refunded, ref):
 		return Refunded
-	case h.state != contract.HoldHeld && h.state != contract.HoldProvisional:
+	}
+	claimed := h.state == contract.HoldHeld || h.state == contract.HoldProvisional
+	retake = retake && h.state == contract.HoldExpired && m.open() >= h.units && m.room(h.person) >= h.units
+	switch {
+	case !claimed && !retake:
 		return HoldEnded
 	case m.onHand < h.units:
 		return Shortfall
+	case claimed:
+		m.held -= h.units
+	default:
+		m.count(h.person, h.units)
+		h.retaken = true
 	}
-	m.held -= h.units
 	m.onHand -= h.units
 	m.sold += h.units
 	h.state, h.ref = contract.HoldSold, ref
 	m.endEntry(h.entry, contract.EntryBought, true)
+	return OK
+}
+
+func (m *model) unconfirm(id, ref string) Verdict {
+	h := m.holds[id]
+	switch {
+	case h == nil:
+		return Unknown
+	case slices.Contains(h.refunded, ref):
+		return OK
+	case h.state != contract.HoldSold || h.ref != ref:
+		return Existing
+	case h.returned > 0:
+		return Returned
+	}
+	m.onHand += h.units
+	m.sold -= h.units
+	if h.retaken {
+		h.state, h.retaken = contract.HoldExpired, false
+		m.count(h.person, -h.units)
+	} else {
+		h.state = contract.HoldHeld
+		m.held += h.units
+	}
+	h.ref, h.refunded = "", append(h.refunded, ref)
 	return OK
 }
 
@@ -362,13 +532,10 @@ func (m *model) release(id, reason string) Verdict {
 	} else {
 		m.giveBack(id, contract.HoldReleased)
 	}
-	h.reason = reason
-	if e := m.entries[h.entry]; e != nil {
-		end := contract.EntryLapsed
-		if reason == contract.ReasonShopper || e.leaving {
-			end = contract.EntryLeft
-		}
-		m.endEntry(h.entry, end, true)
+	if reason == contract.ReasonShopper {
+		m.endEntry(h.entry, contract.EntryLeft, true)
+	} else {
+		m.missTurn(h.entry, true)
 	}
 	return OK
 }
@@ -386,7 +553,7 @@ func (m *model) lapse(id string) Verdict {
 		return Early
 	}
 	m.giveBack(id, contract.HoldLapsed)
-	m.endEntry(h.entry, contract.EntryLapsed, false)
+	m.missTurn(h.entry, false)
 	return OK
 }
 

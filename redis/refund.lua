@@ -9,12 +9,8 @@ sweep()
 local h = touch_hold(id)
 if not h then return finish_hold('unknown', nil) end
 if h[H_STATE] == 'sold' and h[H_REF] == ref then return finish_hold('made-sale', h) end
-local marks = h[H_REFUNDED] ~= 0 and h[H_REFUNDED] or {}
-for _, marked in ipairs(marks) do
-  if marked == ref then return finish_hold('ok', h) end
-end
-marks[#marks + 1] = ref
-h[H_REFUNDED] = marks
+if marked(h, ref) then return finish_hold('ok', h) end
+mark(h, ref)
 put_hold(id, h)
 ledger('refund', 'marked', 0, id, { person = h[H_PERSON], actor = arg(3), ref = ref })
 return finish_hold('ok', h)

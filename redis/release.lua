@@ -19,9 +19,9 @@ if reason == 'expired' then
   end
 end
 give_back(id, h, reason == 'expired' and 'expired' or 'released', 'release', reason, arg(3))
-local e = h[H_ENTRY] ~= '' and get_entry(h[H_ENTRY])
-if e then
-  local gone = reason == 'shopper' or reason == 'left' or e[E_LEAVING] == 1
-  end_entry(h[H_ENTRY], gone and 'left' or 'lapsed', true)
+if reason == 'shopper' or reason == 'left' then
+  end_entry(h[H_ENTRY], 'left', true)
+else
+  miss_turn(h[H_ENTRY], true)
 end
 return finish_hold('ok', h)

@@ -103,7 +103,7 @@ func (r record) strs(i int) []string {
 
 // parseHold reads a hold's record; the places are those of prelude.lua.
 func parseHold(sku, id, raw string) (Hold, error) {
-	r, err := parseRecord(id, raw, 20)
+	r, err := parseRecord(id, raw, 22)
 	if err != nil {
 		return Hold{}, err
 	}
@@ -112,7 +112,7 @@ func parseHold(sku, id, raw string) (Hold, error) {
 		State: contract.HoldState(r.str(1)), Units: r.int(2), Person: r.str(3), EntryID: r.str(4), Generation: r.int(5),
 		CreatedAt: at(r.int(6)), Deadline: at(r.int(7)), Version: r.int(8), OfferedAt: at(r.int(9)), ToldAt: at(r.int(10)),
 		SentAt: at(r.int(11)), Extended: r.int(14) == 1, EndedAt: at(r.int(17)), Reason: r.str(18), PaymentRef: r.str(19),
-		Refunded: r.strs(20),
+		Refunded: r.strs(20), Returned: r.int(21), Retaken: r.int(22) == 1,
 	}
 	if r.str(16) != "" {
 		h.Amount = &contract.Money{Amount: r.int(15), Currency: r.str(16)}
@@ -140,7 +140,7 @@ func parseCounters(sku string, r reply, i int) Counters {
 		SKU: sku, AsOf: at(r.int(i)), OnHand: r.int(i + 1), Held: r.int(i + 2), Offered: r.int(i + 3), OpenToAll: r.int(i + 4),
 		Sold: r.int(i + 5), Returned: r.int(i + 6), Received: r.int(i + 7), Corrected: r.int(i + 8), Waiting: r.int(i + 9),
 		Shortfall: r.int(i + 10), Generation: r.int(i + 11), Epoch: r.int(i + 12), Paused: r.int(i+13) == 1, Ended: r.int(i+14) == 1,
-		PolicyVersion: r.int(i + 15),
+		PolicyVersion: r.int(i + 15), Limit: r.int(i + 16), LevelVersion: r.int(i + 18),
 	}
 	c.Available = c.OnHand - c.Held - c.Offered
 	switch {
@@ -150,7 +150,7 @@ func parseCounters(sku string, r reply, i int) Counters {
 		c.State = contract.SKUPaused
 	case c.OpenToAll > 0:
 		c.State = contract.SKUAvailable
-	case c.Waiting > 0 || c.Offered > 0:
+	case r.int(i+17) == 1: // somebody eligible waits, or was offered
 		c.State = contract.SKULine
 	default:
 		c.State = contract.SKUSoldOut

@@ -126,6 +126,7 @@ type ConfirmRequest struct {
 	PaymentRef string
 	Amount     *contract.Money
 	Actor      string
+	Retake     bool // an expired hold, from what is open to all
 }
 
 // ReleaseRequest ends a live hold. With Reason contract.ReasonExpired it is
@@ -162,5 +163,7 @@ type SettingsRequest struct {
 	About   *contract.About
 	Version int64 // of About; an older one is ignored
 	Paused  *bool
+	Limit   *int64     // most units of a person, live and sold; 0 for none
+	Ends    *time.Time // the sale; the zero time for never
 	Actor   string
 }

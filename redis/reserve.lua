@@ -34,15 +34,17 @@ if press and state == 'offered' then
 end
 if h and (state ~= 'swept' or press) then return finish_hold('existing', h) end
 if S.paused == 1 then return finish_hold('paused', nil) end
-if S.ended == 1 then return finish_hold('sale-ended', nil) end
+if ENDED then return finish_hold('sale-ended', nil) end
+if room(arg(3)) < units then return finish_hold('limit-reached', nil) end
 if open_to_all() < units then
-  local queue = waiting()
-  return finish_hold((queue > 0 or S.offered > 0) and 'reserved-for-line' or 'sold-out', nil, queue)
+  local line = someone_eligible() or S.offered > 0
+  return finish_hold(line and 'reserved-for-line' or 'sold-out', nil, waiting())
 end
 local version = h and h[H_VERSION] or 0
 h = new_hold('provisional', units, arg(3), '', S.gen, NOW + LEASE)
 h[H_VERSION] = version
 add('held', units)
+count(arg(3), units)
 put_hold(id, h)
 redis.call('ZADD', K_LEASES, h[H_DEADLINE], id)
 ledger('reserve', 'walk-in', units, id, { person = arg(3), actor = arg(5) })

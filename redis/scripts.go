@@ -29,11 +29,15 @@ func load(name string) script {
 	if err != nil {
 		panic(err) // embedded: cannot fail in a binary that built
 	}
+	settle, err := luaFiles.ReadFile("settle.lua")
+	if err != nil {
+		panic(err)
+	}
 	body, err := luaFiles.ReadFile(name + ".lua")
 	if err != nil {
 		panic(err)
 	}
-	text := string(prelude) + string(body)
+	text := string(prelude) + string(settle) + string(body)
 	return script{name: name, shebang: goredis.NewScript("#!lua\n" + text), plain: goredis.NewScript(text)}
 }
 
@@ -47,6 +51,7 @@ var (
 	verbAdoptOffer = load("adopt_offer")
 	verbTold       = load("told")
 	verbConfirm    = load("confirm")
+	verbUnconfirm  = load("unconfirm")
 	verbRelease    = load("release")
 	verbLapse      = load("lapse")
 	verbRefund     = load("refund")
@@ -69,9 +74,9 @@ func (g *Gate) run(ctx context.Context, v script, sku string, args ...any) (repl
 	if g.opts.FenceOff {
 		fenced, s = 0, v.plain
 	}
-	argv := make([]any, 0, 8+len(args))
+	argv := make([]any, 0, 9+len(args))
 	argv = append(argv, nonce[:], contract.SKUNumber(sku), g.opts.Lease.Milliseconds(), g.opts.RecordRetention.Milliseconds(),
-		g.opts.SaleRetention.Milliseconds(), fenced, g.testClock, g.opts.OfferMaxAge.Milliseconds())
+		g.opts.SaleRetention.Milliseconds(), fenced, g.testClock, g.opts.OfferMaxAge.Milliseconds(), g.opts.MissedKeep)
 	argv = append(argv, args...)
 	raw, err := s.Run(ctx, g.rdb, keysOf(sku), argv...).Slice()
 	if err != nil {

@@ -1,6 +1,7 @@
 -- settings: what the shop says of the SKU, and whether it is paused.
 -- ARGV +1 about (JSON, or empty), +2 its version, +3 "1" paused, "0" not, ""
--- as it is, +4 actor. An older version changes nothing. Answers {"ok", wake}.
+-- as it is, +4 actor, +5 the most units of a person (0 none, "" as it is), +6 the
+-- instant in ms at which the sale ends (0 none, "" as it is). An older version changes nothing. Answers {"ok", wake}.
 if SHUT then return SHUT end
 sweep()
 if arg(1) ~= '' and num(2) >= tonumber(redis.call('HGET', K_STOCK, 'version') or '0') then
@@ -9,5 +10,16 @@ end
 if arg(3) ~= '' and num(3) ~= S.paused then
   set('paused', num(3))
   ledger('settings', num(3) == 1 and 'paused' or 'resumed', 0, '', { actor = arg(4) })
+end
+if arg(5) ~= '' and num(5) ~= S.limit then
+  set('limit', num(5))
+  -- Who was parked at the old limit is looked at again.
+  if redis.call('EXISTS', K_PARKED) == 1 then
+    for _, id in ipairs(redis.call('ZRANGE', K_PARKED, 0, -1)) do unpark(id, get_entry(id)) end
+  end
+end
+if arg(6) ~= '' and num(6) ~= S.ends then
+  set('ends', num(6))
+  ENDED = S.ends > 0 and NOW >= S.ends
 end
 return finish('ok')

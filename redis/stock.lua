@@ -1,31 +1,71 @@
 -- stock: a movement of physical stock, once by event id.
--- ARGV +1 event id, +2 kind, +3 units (restock) or delta (correction), +4 "1" to
--- allow a shortfall, +5 actor, +6 reason.
--- Answers {"ok", wake, applied, reason, delta, counters...}. A repeat answers
--- the kept outcome with the counters as they are now.
+-- ARGV +1 event id, +2 kind, +3 units (restock, return, level) or delta
+-- (correction), +4 "1" to allow a shortfall, +5 actor, +6 reason; return: +7 hold
+-- id, +8 return id, +9 "1" when the units can be sold again; level: +10 version,
+-- +11 how many of our sales the count has in it.
+-- Answers {"ok", wake, applied, reason, delta, counters...}, delta being what
+-- on_hand moved by. A repeat answers the kept outcome with the counters as they
+-- are now.
 if SHUT then return SHUT end
-local event, kind, units = arg(1), arg(2), num(3)
+local event, kind, units, actor, why = arg(1), arg(2), num(3), arg(5), arg(6)
 sweep()
-local kept = redis.call('HGET', K_EVENTS, event)
+
+-- Each kind checks without writing and answers the delta of on_hand, or nil and
+-- the refusal.
+local hold
+local kinds = {}
+function kinds.restock() return units end
+function kinds.correction() return units end
+function kinds.level()
+  if num(10) <= S.level then return nil, 'level-outdated' end
+  if num(11) > S.sold then return nil, 'counts-unknown-sales' end
+  return units - (S.sold - num(11)) - S.on_hand
+end
+kinds['return'] = function()
+  hold = get_hold(arg(7))
+  if not hold then return nil, 'unknown-hold' end
+  if hold[H_STATE] ~= 'sold' then return nil, 'not-sold' end
+  if hold[H_RETURNED] + units > hold[H_UNITS] then return nil, 'more-than-sold' end
+  return arg(9) == '1' and units or 0
+end
+
+-- A return counts once by its return id as well, whatever event brings it.
+local names = { event }
+if kind == 'return' then names[2] = 'return ' .. arg(8) end
+local kept
+for _, name in ipairs(names) do kept = kept or redis.call('HGET', K_EVENTS, name) end
 local applied, reason, delta
 if kept then
   local o = cjson.decode(kept)
   applied, reason, delta = o[1], o[2], o[3]
 else
-  applied, reason, delta = 1, '', units
-  local after = S.on_hand + units
-  if after + S.sold > 1000000000 then
-    applied, reason, delta = 0, 'too-many', 0
-  elseif kind == 'correction' and (after < 0 or (units < 0 and after < S.held + S.offered and arg(4) ~= '1')) then
-    applied, reason, delta = 0, 'would-oversell', 0
+  delta, reason = kinds[kind]()
+  local after = S.on_hand + (delta or 0)
+  if delta and after + S.sold > 1000000000 then delta, reason = nil, 'too-many' end
+  if delta and delta < 0 and (after < 0 or (after < S.held + S.offered and arg(4) ~= '1')) then
+    delta, reason = nil, 'would-oversell'
   end
-  redis.call('HSET', K_EVENTS, event, cjson.encode({ applied, reason, delta, NOW }))
-  purge_later('v:' .. event, KEEP)
+  applied, reason, delta = delta and 1 or 0, reason or '', delta or 0
+  for _, name in ipairs(names) do
+    redis.call('HSET', K_EVENTS, name, cjson.encode({ applied, reason, delta, NOW }))
+    purge_later('v:' .. name, name == event and KEEP or KEEP_SALE)
+  end
   if applied == 1 then
     add('on_hand', delta)
-    add(kind == 'restock' and 'received' or 'corrected', delta)
-    if delta > 0 then add('gen', 1) end
-    ledger('stock', kind, delta, event, { actor = arg(5), reason = arg(6) })
+    local person, id = '', event
+    if kind == 'return' then
+      hold[H_RETURNED] = hold[H_RETURNED] + units
+      put_hold(arg(7), hold)
+      add('returned', delta)
+      add('sold', -delta)
+      count(hold[H_PERSON], -units)
+      person, id = hold[H_PERSON], arg(7)
+    else
+      add(kind == 'restock' and 'received' or 'corrected', delta)
+    end
+    if kind == 'level' then set('level', num(10)) end
+    if delta > 0 then raise_generation() end
+    ledger('stock', kind, kind == 'return' and units or delta, id, { person = person, actor = actor, reason = why })
   end
 end
 settle()

@@ -13,7 +13,7 @@ if not sent and S.paused == 1 then
   outbox_add('o:' .. id)
   return finish_hold('paused', h)
 end
-if not sent and S.ended == 1 then return finish_hold('sale-ended', h) end
+if not sent and ENDED then return finish_hold('sale-ended', h) end
 if h[H_SENT] == 0 then
   local wait = num(2)
   if sent then h[H_SENT] = NOW else wait = wait + num(3) end

@@ -50,6 +50,8 @@ const (
 	Refunded        Verdict = "refunded"          // confirm: this payment is marked for refund
 	Shortfall       Verdict = "shortfall"         // confirm: on_hand would fall below 0
 	MadeSale        Verdict = "made-sale"         // refund: this payment made the sale
+	LimitReached    Verdict = "limit-reached"     // reserve: the person has as much as one may
+	Returned        Verdict = "returned"          // unconfirm: units of the sale have come back
 	WouldOversell   Verdict = "would-oversell"    // correction: live claims exceed what would be left
 	Moved           Verdict = "moved"             // open: the server changed since it was read
 )
@@ -74,6 +76,8 @@ type Counters struct {
 	Paused        bool
 	Ended         bool
 	PolicyVersion int64
+	Limit         int64 // most units of a person, 0 for none
+	LevelVersion  int64 // of the last level
 	State         contract.SKUState
 	AsOf          time.Time
 }
@@ -102,6 +106,8 @@ type Hold struct {
 	PaymentRef string
 	Amount     *contract.Money // named by payment-started
 	Refunded   []string        // payment refs marked for refund
+	Returned   int64           // units that came back after the sale
+	Retaken    bool            // sold after it had expired
 	Version    int64
 }
 

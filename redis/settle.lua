@@ -1,0 +1,276 @@
+-- The second half of the prelude: the line, the endings, and settle.
+
+local function available() return S.on_hand - S.held - S.offered end
+
+-- The first entry that still has a lease to acknowledge: the line stops at it.
+local function first_fresh()
+  local f = redis.call('ZRANGEBYSCORE', K_FRESH, '(' .. int(NOW_US - LEASE * 1000), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return f[2] and tonumber(f[2])
+end
+local function waiting()
+  return redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_FRESH) + redis.call('ZCARD', K_PARKED)
+end
+local function someone_eligible() return redis.call('ZCARD', K_LINE) > 0 or first_fresh() ~= nil end
+local function open_to_all()
+  local free = available()
+  if free <= 0 or S.paused == 1 or ENDED or someone_eligible() then return 0 end
+  return free
+end
+
+-- What a person has: live claims and sales that did not come back.
+local function has(person) return tonumber(redis.call('HGET', K_TALLY, person) or '0') end
+local function room(person) return S.limit == 0 and math.huge or S.limit - has(person) end
+
+-- Parked entries keep their place and are passed over. A new generation brings
+-- all of them back; who is still at the limit is parked again when met.
+local function park(id, e)
+  redis.call('ZREM', K_LINE, id)
+  redis.call('ZADD', K_PARKED, e[E_ARRIVAL], id)
+end
+-- Who missed a turn of this generation stays parked.
+local function turned(e) return e[E_HOLD] ~= '' and e[E_GEN] == S.gen end
+local function unpark(id, e)
+  if turned(e) then return end
+  redis.call('ZREM', K_PARKED, id)
+  redis.call('ZADD', K_LINE, e[E_ARRIVAL], id)
+end
+local function raise_generation()
+  add('gen', 1)
+  if redis.call('EXISTS', K_PARKED) == 1 then
+    redis.call('ZUNIONSTORE', K_LINE, 2, K_LINE, K_PARKED)
+    redis.call('DEL', K_PARKED)
+  end
+end
+-- A claim or sale of a person came or went. One who was parked at the limit is
+-- looked at again.
+local function count(person, delta)
+  if redis.call('HINCRBY', K_TALLY, person, delta) <= 0 then redis.call('HDEL', K_TALLY, person) end
+  if delta > 0 then return end
+  local id = redis.call('HGET', K_PEOPLE, person)
+  if not id or not redis.call('ZSCORE', K_PARKED, id) then return end
+  unpark(id, get_entry(id))
+end
+
+-- tell: the entry's workflow does not know yet and must learn it. One that has
+-- not acknowledged learns it when it does.
+local function end_entry(id, state, tell)
+  local e = id ~= '' and get_entry(id)
+  if not e or not entry_live(e) then return end
+  redis.call('ZREM', K_LINE, id)
+  redis.call('ZREM', K_FRESH, id)
+  redis.call('ZREM', K_PARKED, id)
+  e[E_STATE] = state
+  e[E_ENDED] = NOW
+  put_entry(id, e)
+  if redis.call('HGET', K_PEOPLE, e[E_PERSON]) == id then redis.call('HDEL', K_PEOPLE, e[E_PERSON]) end
+  outbox_drop('s:' .. id)
+  if tell and e[E_ACK] == 1 then outbox_add('e:' .. id) end
+  purge_later('n:' .. id, KEEP)
+end
+
+-- A turn was missed: the entry keeps its place for the next generation, or has
+-- missed too many.
+local function miss_turn(id, tell)
+  local e = id ~= '' and get_entry(id)
+  if not e or not entry_live(e) then return end
+  if e[E_LEAVING] == 1 then return end_entry(id, 'left', tell) end
+  if e[E_MISSED] >= MISSED_KEEP then return end_entry(id, 'lapsed', tell) end
+  e[E_MISSED] = e[E_MISSED] + 1
+  e[E_STATE] = 'waiting'
+  put_entry(id, e)
+  park(id, e)
+  if tell then outbox_add('e:' .. id) end
+end
+
+-- Ends a live hold without a sale: its units are free.
+local function give_back(id, h, state, verb, reason, actor)
+  add(h[H_STATE] == 'offered' and 'offered' or 'held', -h[H_UNITS])
+  redis.call('ZREM', K_LEASES, id)
+  outbox_drop('o:' .. id)
+  h[H_STATE] = state
+  h[H_ENDED] = NOW
+  h[H_REASON] = reason
+  put_hold(id, h)
+  purge_later('h:' .. id, KEEP)
+  count(h[H_PERSON], -h[H_UNITS])
+  ledger(verb, state, h[H_UNITS], id, { person = h[H_PERSON], actor = actor, reason = reason })
+end
+
+-- A lease that ended was never promised. A walk-in's hold is swept, one that
+-- came from an offer is that offer again.
+local function end_lease(id, h)
+  redis.call('ZREM', K_LEASES, id)
+  add('held', -h[H_UNITS])
+  if h[H_ENTRY] == '' then
+    h[H_STATE] = 'swept'
+    h[H_ENDED] = NOW
+    count(h[H_PERSON], -h[H_UNITS])
+    purge_later('h:' .. id, KEEP)
+  else
+    add('offered', h[H_UNITS])
+    h[H_STATE] = 'offered'
+    h[H_DEADLINE] = h[H_UNTIL]
+    if h[H_BACK] == 0 then
+      h[H_BACK] = 1
+      h[H_DEADLINE] = math.max(h[H_UNTIL], NOW + BACK_MS)
+    end
+  end
+  put_hold(id, h)
+  ledger('sweep', h[H_STATE], h[H_UNITS], id, { person = h[H_PERSON], actor = 'lease' })
+  local e = h[H_ENTRY] ~= '' and get_entry(h[H_ENTRY])
+  if not e then return end
+  if e[E_LEAVING] == 1 then
+    give_back(id, h, 'released', 'release', 'left', 'lease')
+    end_entry(h[H_ENTRY], 'left', true)
+  else
+    e[E_STATE] = 'offered'
+    put_entry(h[H_ENTRY], e)
+  end
+end
+local function sweep()
+  local due = redis.call('ZRANGEBYSCORE', K_LEASES, '-inf', NOW, 'LIMIT', 0, SWEEP_BOUND + 1)
+  for i = 1, math.min(#due, SWEEP_BOUND) do
+    end_lease(due[i], get_hold(due[i]))
+  end
+  return #due > SWEEP_BOUND
+end
+-- The record of a verb, its own lease ended first when that is due.
+local function touch_hold(id)
+  local h = get_hold(id)
+  if h and h[H_STATE] == 'provisional' and h[H_DEADLINE] <= NOW then end_lease(id, h) end
+  return h
+end
+
+-- 8 characters of the SKU number and 88 bits of a hash as 18 of base32.
+local ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567'
+local function offer_id(entry)
+  local hex = redis.sha1hex(NONCE .. '\n' .. entry .. '\n' .. int(S.gen))
+  local out = { 'hold_', NUMBER }
+  local function digits(value, count)
+    for shift = count - 1, 0, -1 do
+      local d = math.floor(value / 32 ^ shift) % 32
+      out[#out + 1] = string.sub(ALPHABET, d + 1, d + 1)
+    end
+  end
+  for i = 1, 16, 5 do digits(tonumber(string.sub(hex, i, i + 4), 16), 4) end
+  digits(tonumber(string.sub(hex, 21, 22), 16) * 4, 2)
+  return table.concat(out)
+end
+
+local function make_offer(id, e, max_units)
+  local units = math.min(e[E_UNITS], max_units)
+  local hold = offer_id(id)
+  local h = new_hold('offered', units, e[E_PERSON], id, S.gen, NOW + MAX_AGE)
+  h[H_OFFERED] = NOW
+  add('offered', units)
+  count(e[E_PERSON], units)
+  put_hold(hold, h)
+  redis.call('ZREM', K_LINE, id)
+  e[E_STATE] = 'offered'
+  e[E_HOLD] = hold
+  e[E_GEN] = S.gen
+  put_entry(id, e)
+  outbox_add('o:' .. hold)
+  ledger('offer', 'offered', units, hold, { person = e[E_PERSON], actor = 'settle', reason = id })
+end
+
+-- Turns free units into offers for the heads of the line. Answers whether more
+-- is to be done: the bound was hit, or the line stops at someone's lease.
+local settled = nil
+local function settle_now()
+  if S.paused == 1 or ENDED or available() <= 0 then return false end
+  local heads = redis.call('ZRANGE', K_LINE, 0, OFFER_BOUND - 1, 'WITHSCORES')
+  local stop = first_fresh()
+  for i = 1, #heads, 2 do
+    if available() <= 0 then return false end
+    if stop and stop < tonumber(heads[i + 1]) then return true end
+    local e = get_entry(heads[i])
+    local most = math.min(available(), room(e[E_PERSON]))
+    -- Nobody is offered twice in one generation, or more than the limit.
+    if most <= 0 or turned(e) then
+      park(heads[i], e)
+    else
+      make_offer(heads[i], e, most)
+    end
+  end
+  return available() > 0 and (#heads == 2 * OFFER_BOUND or stop ~= nil)
+end
+-- Once in a call, after the verb's own changes.
+local function settle()
+  if settled == nil then settled = settle_now() end
+  return settled
+end
+
+local function purge()
+  local due = redis.call('ZRANGEBYSCORE', K_PURGE, '-inf', NOW, 'LIMIT', 0, PURGE_BOUND)
+  for _, member in ipairs(due) do
+    local kind, id = string.sub(member, 1, 1), string.sub(member, 3)
+    if kind == 'h' then
+      local h = get_hold(id)
+      -- A swept hold may live again, and a sale is kept longer than its sweep.
+      if h and h[H_ENDED] > 0 and h[H_ENDED] + (h[H_STATE] == 'sold' and KEEP_SALE or KEEP) <= NOW then
+        redis.call('HDEL', K_HOLDS, id)
+      end
+    elseif kind == 'n' then
+      redis.call('HDEL', K_ENTRIES, id)
+      outbox_drop('e:' .. id)
+    else
+      redis.call('HDEL', K_EVENTS, id)
+    end
+    redis.call('ZREM', K_PURGE, member)
+  end
+end
+
+-- Every verb that writes ends here. The caller wakes the SKU's Stock when the
+-- outbox has something due or settle has more to do, at most once a second.
+local function finish(verdict, ...)
+  local more = settle()
+  purge()
+  local wake = 0
+  if S.woke + 1000 <= NOW then
+    local due = redis.call('ZRANGEBYSCORE', K_OUTBOX, '-inf', outbox_due(), 'LIMIT', 0, 1)
+    if more or due[1] then
+      wake = 1
+      set('woke', NOW)
+    end
+  end
+  flush()
+  return { verdict, wake, ... }
+end
+
+local function counters()
+  local free = available()
+  return {
+    NOW, int(S.on_hand), int(S.held), int(S.offered), int(open_to_all()), int(S.sold), int(S.returned),
+    int(S.received), int(S.corrected), waiting(), int(math.max(0, -free)), int(S.gen), int(S.epoch),
+    S.paused, ENDED and 1 or 0, tonumber(redis.call('HGET', K_STOCK, 'version') or '0'), S.limit,
+    (someone_eligible() or S.offered > 0) and 1 or 0, S.level,
+  }
+end
+
+-- {verdict, wake, ms left, ms now, waiting, record}
+local function finish_hold(verdict, h, extra)
+  local left = h and math.max(0, h[H_DEADLINE] - NOW) or 0
+  return finish(verdict, left, NOW, extra or 0, h and cjson.encode(h) or '')
+end
+
+-- Position from 1 in the line, 0 outside it; a parked entry keeps its place.
+local function position(id, e)
+  if e[E_STATE] ~= 'waiting' then return 0 end
+  local before = '(' .. e[E_ARRIVAL]
+  return redis.call('ZCOUNT', K_LINE, '-inf', before) + redis.call('ZCOUNT', K_FRESH, '-inf', before) +
+    redis.call('ZCOUNT', K_PARKED, '-inf', before) + 1
+end
+
+-- {verdict, wake, position, extra, record}, all as they are after settling.
+local function finish_entry(verdict, id, extra)
+  settle()
+  local e = get_entry(id)
+  return finish(verdict, e and position(id, e) or 0, extra or 0, e and cjson.encode(e) or '')
+end
+
+-- No ending for a while after a closed gate opened: our outage costs nobody
+-- their place.
+local function early(deadline)
+  return math.max(deadline, S.quiet) - NOW
+end
