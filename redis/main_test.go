@@ -20,6 +20,7 @@ import (
 var shared *goredis.Client
 
 func TestMain(m *testing.M) {
+	mutate()
 	server, err := redistest.Start("--appendonly", "no")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -167,7 +167,7 @@ func (m *model) settle() {
 			continue
 		}
 		units := min(e.units, m.free(), m.room(e.person))
-		if units <= 0 || m.turned(e) {
+		if units <= 0 {
 			e.parked = true
 			continue
 		}

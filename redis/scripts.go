@@ -16,7 +16,7 @@ import (
 //go:embed *.lua
 var luaFiles embed.FS
 
-// script is one verb: the prelude and its own file.
+// script is one verb: the prelude in its two halves and the verb's own file.
 type script struct {
 	name string
 	// shebang makes Redis refuse the script before its first write when memory
@@ -24,21 +24,25 @@ type script struct {
 	shebang, plain *goredis.Script
 }
 
-func load(name string) script {
-	prelude, err := luaFiles.ReadFile("prelude.lua")
-	if err != nil {
-		panic(err) // embedded: cannot fail in a binary that built
-	}
-	settle, err := luaFiles.ReadFile("settle.lua")
-	if err != nil {
-		panic(err)
-	}
-	body, err := luaFiles.ReadFile(name + ".lua")
-	if err != nil {
-		panic(err)
-	}
-	text := string(prelude) + string(settle) + string(body)
-	return script{name: name, shebang: goredis.NewScript("#!lua\n" + text), plain: goredis.NewScript(text)}
+// all verbs, in the order of their loading.
+var all []*script
+
+func load(name string) *script {
+	s := &script{name: name}
+	s.assemble(func(file string) string {
+		text, err := luaFiles.ReadFile(file)
+		if err != nil {
+			panic(err) // embedded: cannot fail in a binary that built
+		}
+		return string(text)
+	})
+	all = append(all, s)
+	return s
+}
+
+func (s *script) assemble(read func(file string) string) {
+	text := read("prelude.lua") + read("settle.lua") + read(s.name+".lua")
+	s.shebang, s.plain = goredis.NewScript("#!lua\n"+text), goredis.NewScript(text)
 }
 
 var (
@@ -63,7 +67,7 @@ var (
 )
 
 // run calls a verb and answers its reply, or *ClosedError, or ErrUnavailable.
-func (g *Gate) run(ctx context.Context, v script, sku string, args ...any) (reply, error) {
+func (g *Gate) run(ctx context.Context, v *script, sku string, args ...any) (reply, error) {
 	if !contract.ValidSKU(sku) {
 		return nil, fmt.Errorf("gate %s: %q is not a sku", v.name, sku)
 	}
@@ -97,7 +101,7 @@ var transient = []string{
 
 // failed sorts an error of a script run. One that the script itself raised may
 // have left half of its writes: the SKU is closed until it was checked.
-func (g *Gate) failed(ctx context.Context, v script, sku string, err error) error {
+func (g *Gate) failed(ctx context.Context, v *script, sku string, err error) error {
 	var answered goredis.Error
 	if !errors.As(err, &answered) || errors.Is(err, goredis.Nil) {
 		return fmt.Errorf("%w: %s of %s: %w", ErrUnavailable, v.name, sku, err)

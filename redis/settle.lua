@@ -186,8 +186,7 @@ local function settle_now()
     if stop and stop < tonumber(heads[i + 1]) then return true end
     local e = get_entry(heads[i])
     local most = math.min(available(), room(e[E_PERSON]))
-    -- Nobody is offered twice in one generation, or more than the limit.
-    if most <= 0 or turned(e) then
+    if most <= 0 then
       park(heads[i], e)
     else
       make_offer(heads[i], e, most)
