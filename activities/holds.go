@@ -109,12 +109,15 @@ type ConfirmHoldInput struct {
 	Amount     *contract.Money `json:"amount,omitempty"`
 	Actor      string          `json:"actor"`
 	MustExist  bool            `json:"must_exist,omitempty"`
+	// SameAmount is set where nobody has compared the amount with the announced
+	// one yet.
+	SameAmount bool `json:"same_amount,omitempty"`
 }
 
 // ConfirmHold makes the sale if the hold still lives.
 func (a *Holds) ConfirmHold(ctx context.Context, in ConfirmHoldInput) (HoldOutcome, error) {
 	out, err := a.Gate.Confirm(ctx, redis.ConfirmRequest{
-		SKU: in.SKU, HoldID: in.HoldID, PaymentRef: in.PaymentRef, Amount: in.Amount, Actor: in.Actor,
+		SKU: in.SKU, HoldID: in.HoldID, PaymentRef: in.PaymentRef, Amount: in.Amount, Actor: in.Actor, SameAmount: in.SameAmount,
 	})
 	if err == nil && out.Verdict == redis.Unknown && in.MustExist {
 		return HoldOutcome{}, temporal.NewApplicationErrorWithOptions(

@@ -121,9 +121,15 @@ func (c *check) compare(ctx context.Context, found redis.Inspection) (ours bool,
 	if err := c.events(ctx, book, found.Counters); err != nil {
 		return true, err
 	}
+	open := map[string]bool{}
 	for _, kind := range []string{contract.HoldWorkflow, contract.WaitlistEntryWorkflow} {
-		if err := c.records(ctx, kind); err != nil {
+		if err := c.records(ctx, kind, open); err != nil {
 			return true, err
+		}
+	}
+	for _, id := range found.Owned {
+		if !open[id] {
+			c.differ("%s is live in Redis, but its workflow is not open", id)
 		}
 	}
 	return true, c.sales(ctx, found.SoldHolds)
@@ -162,10 +168,11 @@ func (c *check) events(ctx context.Context, book contract.StockBook, got redis.C
 		}
 	}
 	for _, ev := range book.Pending {
-		out := outcomes[ev.EventID]
-		if ev.Kind == contract.StockRestock {
+		switch out := outcomes[ev.EventID]; {
+		case out.N <= book.DecidedN: // not decided yet, or a repeat that the book has counted
+		case ev.Kind == contract.StockRestock:
 			received += out.Delta
-		} else {
+		case ev.Kind != contract.StockReturn:
 			corrected += out.Delta
 		}
 	}
@@ -178,8 +185,9 @@ func (c *check) events(ctx context.Context, book contract.StockBook, got redis.C
 	return nil
 }
 
-// records asks the gate for the record of each open workflow of a type.
-func (c *check) records(ctx context.Context, workflow string) error {
+// records asks the gate for the record of each open workflow of a type, and
+// notes which are open.
+func (c *check) records(ctx context.Context, workflow string, open map[string]bool) error {
 	req := &workflowservice.ListWorkflowExecutionsRequest{
 		PageSize: checkBatch,
 		Query:    c.query(workflow, "ExecutionStatus = 'Running'"),
@@ -192,6 +200,7 @@ func (c *check) records(ctx context.Context, workflow string) error {
 		ids := make([]string, 0, len(page.GetExecutions()))
 		for _, e := range page.GetExecutions() {
 			ids = append(ids, e.GetExecution().GetWorkflowId())
+			open[e.GetExecution().GetWorkflowId()] = true
 		}
 		missing, err := c.Gate.InspectRecords(ctx, c.sku, ids)
 		if err != nil {

@@ -102,6 +102,7 @@ type ApplyStockResult struct {
 	Applied bool   `json:"applied"`
 	Delta   int64  `json:"delta"`
 	Reason  string `json:"reason,omitempty"`
+	N       int64  `json:"n"` // the ledger's number when it was decided; a repeat keeps it
 	Wake    bool   `json:"wake,omitempty"`
 }
 
@@ -112,5 +113,5 @@ func (a *Stock) ApplyStock(ctx context.Context, in ApplyStockInput) (ApplyStockR
 	if err != nil {
 		return ApplyStockResult{}, a.gateError(ctx, in.SKU, "apply "+in.Event.EventID+" to", err)
 	}
-	return ApplyStockResult{Applied: out.Applied, Delta: out.Delta, Reason: out.Reason, Wake: out.Wake}, nil
+	return ApplyStockResult{Applied: out.Applied, Delta: out.Delta, Reason: out.Reason, N: out.N, Wake: out.Wake}, nil
 }

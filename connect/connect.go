@@ -102,6 +102,8 @@ func Gate(cfg *config.Config, rdb goredis.UniversalClient, log *slog.Logger) *re
 		Lease:           cfg.Gate.Lease,
 		RecordRetention: cfg.Gate.RecordRetention,
 		SaleRetention:   cfg.Gate.SaleRetention,
+		OfferMaxAge:     cfg.Offer.MaxAge,
+		MissedKeep:      cfg.Missed.Keep,
 		FenceOff:        off,
 		Log:             log,
 	})

@@ -31,9 +31,10 @@ var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadd
 // ErrBadID says that a text is no id of the kind asked for.
 var ErrBadID = errors.New("not a valid id")
 
-// ValidSKU says whether s is a SKU: 1 to 64 of A-Z, a-z, 0-9, ".", "_", "-".
+// ValidSKU says whether s is a SKU: 1 to 64 of A-Z, a-z, 0-9, ".", "_", "-", and
+// not "." or "..".
 func ValidSKU(s string) bool {
-	if len(s) == 0 || len(s) > 64 {
+	if len(s) == 0 || len(s) > 64 || s == "." || s == ".." { // the dots are no segment of a path
 		return false
 	}
 	for _, r := range s {

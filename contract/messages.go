@@ -238,6 +238,9 @@ type StockBook struct {
 	Events    []BookEvent  `json:"events,omitempty"`  // the last 500 with the gate's answer
 	Pending   []StockEvent `json:"pending,omitempty"` // recorded, not yet decided by the gate
 	Refused   int64        `json:"refused"`
+	// DecidedN is the gate's ledger number of the last event counted here. An
+	// event that the gate decided before it is a repeat and counts no second time.
+	DecidedN int64 `json:"decided_n"`
 }
 
 // BookEvent is one decided stock event.

@@ -30,9 +30,9 @@ type LinkKey struct {
 // Ring is the set of secrets. Person is set once and never changed: with it
 // every person of the gate would change. The first link key signs, all verify.
 type Ring struct {
-	person, hold, checkout []byte
-	seal                   cipher.AEAD
-	links                  []LinkKey
+	person, hold, checkout, print []byte
+	seal                          cipher.AEAD
+	links                         []LinkKey
 }
 
 // New derives a ring from its secrets: person and main of at least MinSecret
@@ -57,7 +57,7 @@ func New(person, main []byte, links []LinkKey) (*Ring, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Ring{person: person, hold: mac(main, "hold"), checkout: mac(main, "checkout"), seal: seal, links: links}, nil
+	return &Ring{person: person, hold: mac(main, "hold"), checkout: mac(main, "checkout"), print: mac(main, "fingerprint"), seal: seal, links: links}, nil
 }
 
 // mac is HMAC-SHA256 over the parts, each framed by its length so that no
@@ -123,6 +123,13 @@ func (r *Ring) Unseal(entryID string, sealed []byte) (contract.EntryInput, error
 // HMAC-SHA256 cut to 128 bits. expiresAt is the text that stands in the link.
 func (r *Ring) CheckoutSig(holdID, entryID, expiresAt string) string {
 	return base64.RawURLEncoding.EncodeToString(mac(r.checkout, holdID, entryID, expiresAt)[:16])
+}
+
+// Fingerprint is what a store may keep of a text to know it again: 22
+// characters. Without the key nobody can try out what the text was, however few
+// there are to try.
+func (r *Ring) Fingerprint(text string) string {
+	return base64.RawURLEncoding.EncodeToString(mac(r.print, text)[:16])
 }
 
 const (

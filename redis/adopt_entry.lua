@@ -11,6 +11,7 @@ outbox_drop('s:' .. id)
 outbox_drop('e:' .. id)
 if entry_live(e) and e[E_ACK] == 0 then
   e[E_ACK] = 1
+  acknowledged(tonumber(e[E_ARRIVAL]))
   put_entry(id, e)
   redis.call('ZREM', K_FRESH, id)
   if e[E_STATE] == 'waiting' then redis.call('ZADD', K_LINE, e[E_ARRIVAL], id) end

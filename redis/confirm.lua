@@ -2,7 +2,8 @@
 -- ARGV +1 hold id, +2 payment ref, +3 amount, +4 currency, +5 actor, +6 "1" to
 -- retake an expired hold: straight from available to sold, if nobody eligible
 -- waits, the SKU is neither paused nor ended and the person is within limits.
--- The same ref again: ok. Refused: refunded (the ref is marked), hold-ended,
+-- +7 "1" to refuse an amount other than the one that payment-started named.
+-- The same ref again: ok. Refused: amount-mismatch, refunded (the ref is marked), hold-ended,
 -- payment-conflict (another ref made the sale), shortfall, unknown.
 -- Answers {verdict, wake, ms left, ms now, 0, record}.
 if SHUT then return SHUT end
@@ -19,6 +20,9 @@ local retake = false
 if state ~= 'held' and state ~= 'provisional' then
   retake = state == 'expired' and arg(6) == '1' and open_to_all() >= units and room(h[H_PERSON]) >= units
   if not retake then return finish_hold('hold-ended', h) end
+end
+if arg(7) == '1' and arg(4) ~= '' and h[H_CURRENCY] ~= '' and (arg(3) ~= h[H_AMOUNT] or arg(4) ~= h[H_CURRENCY]) then
+  return finish_hold('amount-mismatch', h)
 end
 if S.on_hand < units then return finish_hold('shortfall', h) end
 if retake then

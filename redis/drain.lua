@@ -7,11 +7,18 @@ local limit = num(1)
 local more = sweep()
 more = settle() or more
 local items, now_us = {}, math.max(NOW_US, S.stamp)
-local due = redis.call('ZRANGEBYSCORE', K_OUTBOX, '-inf', int(now_us), 'LIMIT', 0, limit + 200)
+local due, from = {}, 0
+repeat
+  local page = redis.call('ZRANGEBYSCORE', K_OUTBOX, '-inf', int(now_us), 'LIMIT', from, limit + 1)
+  for _, member in ipairs(page) do
+    if S.paused == 0 or string.sub(member, 1, 1) ~= 'o' then due[#due + 1] = member end
+  end
+  from = from + limit + 1
+until #due > limit or #page <= limit
 local taken = 0
 for _, member in ipairs(due) do
   local kind, id = string.sub(member, 1, 1), string.sub(member, 3)
-  if taken < limit and not (kind == 'o' and S.paused == 1) then
+  if taken < limit then
     taken = taken + 1
     local handed = redis.call('HINCRBY', K_PARCELS, '#' .. member, 1)
     local wait = handed > 20 and 600000000 or 30000000
@@ -41,8 +48,10 @@ local function at(ms)
 end
 local stop = more and first_fresh()
 if stop then
-  at((stop - NOW_US) / 1000 + LEASE)
-elseif more or (taken == limit and #due > limit) then
+  -- When that entry is passed over at the earliest; each acknowledgement settles
+  -- by itself.
+  at(math.max((stop - NOW_US) / 1000 + LEASE, 1000))
+elseif more or #due > limit then
   at(0)
 end
 local first = redis.call('ZRANGEBYSCORE', K_OUTBOX, '(' .. int(now_us), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)

@@ -71,7 +71,8 @@ func (g *Gate) Stock(ctx context.Context, sku string, ev contract.StockEvent) (S
 		return StockOutcome{}, err
 	}
 	return StockOutcome{
-		Base: r.base(), EventID: ev.EventID, Applied: r.int(2) == 1, Reason: r.str(3), Delta: r.int(4), Counters: parseCounters(sku, r, 5),
+		Base: r.base(), EventID: ev.EventID, Applied: r.int(2) == 1, Reason: r.str(3), Delta: r.int(4), N: r.int(5),
+		Counters: parseCounters(sku, r, 6),
 	}, nil
 }
 
@@ -199,7 +200,7 @@ func (g *Gate) Told(ctx context.Context, req ToldRequest) (HoldOutcome, error) {
 // same reference. HoldEnded, Conflict, Refunded, Shortfall, Unknown.
 func (g *Gate) Confirm(ctx context.Context, req ConfirmRequest) (HoldOutcome, error) {
 	amount, currency := money(req.Amount)
-	r, err := g.run(ctx, verbConfirm, req.SKU, req.HoldID, req.PaymentRef, amount, currency, req.Actor, bit(req.Retake))
+	r, err := g.run(ctx, verbConfirm, req.SKU, req.HoldID, req.PaymentRef, amount, currency, req.Actor, bit(req.Retake), bit(req.SameAmount))
 	return holdOutcome(req.SKU, req.HoldID, r, err)
 }
 

@@ -129,6 +129,21 @@ func TestConfirmIsOneSale(t *testing.T) {
 	require.Equal(t, Unknown, f.confirm(f.id(contract.HoldID), "pi_1").Verdict)
 }
 
+func TestConfirmCanInsistOnTheAnnouncedAmount(t *testing.T) {
+	f := open(t, 1)
+	id := f.held()
+	must[HoldOutcome](f)(f.g.AdoptHold(t.Context(), AdoptHoldRequest{
+		SKU: f.sku, HoldID: id, HoldFor: time.Hour, ByWorkflow: true, Extend: &Extension{By: time.Minute, Amount: &contract.Money{Amount: 10000, Currency: "EUR"}},
+	}))
+	confirm := func(amount int64) Verdict {
+		return must[HoldOutcome](f)(f.g.Confirm(t.Context(), ConfirmRequest{
+			SKU: f.sku, HoldID: id, PaymentRef: "pi", Amount: &contract.Money{Amount: amount, Currency: "EUR"}, SameAmount: true,
+		})).Verdict
+	}
+	require.Equal(t, AmountMismatch, confirm(1))
+	require.Equal(t, OK, confirm(10000))
+}
+
 func TestReleaseGivesBackOnce(t *testing.T) {
 	f := open(t, 1)
 	id := f.held()

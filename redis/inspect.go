@@ -20,6 +20,9 @@ type Inspection struct {
 	Problems  []string
 	Counters  Counters // OnHand, Held, Offered, Sold, Returned, Received, Corrected, Epoch only
 	SoldHolds int64
+	// Owned are the holds and entries that must have an open workflow: held
+	// holds, and live entries that have acknowledged.
+	Owned []string
 }
 
 var replIDPattern = regexp.MustCompile(`master_replid:([0-9a-f]+)`)
@@ -59,28 +62,39 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 		Returned: num("returned"), Received: num("received"), Corrected: num("corrected"), Epoch: num("epoch"),
 	}
 	var held, offered, sold int64
-	iter := g.rdb.HScan(ctx, key(sku, "holds"), 0, "", 500).Iterator()
-	for iter.Next(ctx) {
-		id := iter.Val()
-		if !iter.Next(ctx) {
-			break
-		}
-		h, err := parseHold(sku, id, iter.Val())
+	err = g.scan(ctx, key(sku, "holds"), func(id, raw string) {
+		h, err := parseHold(sku, id, raw)
 		if err != nil {
 			in.Problems = append(in.Problems, err.Error())
-			continue
+			return
 		}
 		switch h.State {
 		case contract.HoldOffered:
 			offered += h.Units
-		case contract.HoldProvisional, contract.HoldHeld:
+		case contract.HoldProvisional:
 			held += h.Units
+		case contract.HoldHeld:
+			held += h.Units
+			in.Owned = append(in.Owned, id)
 		case contract.HoldSold:
 			sold += h.Units
 			in.SoldHolds++
 		}
+	})
+	if err != nil {
+		return unavailable(err)
 	}
-	if err := iter.Err(); err != nil {
+	err = g.scan(ctx, key(sku, "entries"), func(id, raw string) {
+		e, err := parseEntry(sku, id, raw, 0)
+		if err != nil {
+			in.Problems = append(in.Problems, err.Error())
+			return
+		}
+		if e.State.Live() && e.Acknowledged {
+			in.Owned = append(in.Owned, id)
+		}
+	})
+	if err != nil {
 		return unavailable(err)
 	}
 	c := in.Counters
@@ -100,6 +114,25 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 		}
 	}
 	return in, nil
+}
+
+// scan visits each field of a hash once; Redis may hand one out twice while it
+// grows or shrinks the table.
+func (g *Gate) scan(ctx context.Context, key string, visit func(field, value string)) error {
+	seen := map[string]bool{}
+	iter := g.rdb.HScan(ctx, key, 0, "", 500).Iterator()
+	for iter.Next(ctx) {
+		field := iter.Val()
+		if !iter.Next(ctx) {
+			break
+		}
+		if seen[field] {
+			continue
+		}
+		seen[field] = true
+		visit(field, iter.Val())
+	}
+	return iter.Err()
 }
 
 // InspectRecords answers those of ids (of holds and entries) that have no
@@ -145,11 +178,11 @@ func (g *Gate) InspectEvents(ctx context.Context, sku string, eventIDs []string)
 		if !ok {
 			continue
 		}
-		r, err := parseRecord(eventIDs[i], raw, 4)
+		r, err := parseRecord(eventIDs[i], raw, 5)
 		if err != nil {
 			return nil, err
 		}
-		out[eventIDs[i]] = StockOutcome{Base: Base{Verdict: OK}, EventID: eventIDs[i], Applied: r.int(1) == 1, Reason: r.str(2), Delta: r.int(3)}
+		out[eventIDs[i]] = StockOutcome{Base: Base{Verdict: OK}, EventID: eventIDs[i], Applied: r.int(1) == 1, Reason: r.str(2), Delta: r.int(3), N: r.int(5)}
 	}
 	return out, nil
 }

@@ -108,12 +108,43 @@ func TestAnUnacknowledgedEntryKeepsItsTurnForOneLease(t *testing.T) {
 
 	f.pass(testLease)
 	f.drain()
-	require.Equal(t, contract.EntryOffered, f.entry(prompt).State, "then it is passed over")
+	require.Equal(t, contract.EntryOffered, f.entry(prompt).State, "then it is passed over: somebody later has answered")
 	f.restock("e2", 1)
 	require.Equal(t, int64(1), f.counters().OpenToAll, "a passed-over entry keeps nobody out")
 	require.Equal(t, int64(1), f.entry(late).Position)
 	f.ack(late)
 	require.Equal(t, contract.EntryOffered, f.entry(late).State)
+}
+
+// While nobody acknowledges it is our workers that are silent: the line stands
+// still, and no walk-in gets past it.
+func TestAnOutageOfTheWorkersCostsNobodyATurn(t *testing.T) {
+	f := open(t, 0)
+	var entries []string
+	for i := range 4 {
+		entries = append(entries, f.joinAs(fmt.Sprint("p", i), 1).Entry.ID)
+	}
+	f.restock("e1", 2)
+	f.pass(4 * time.Minute)
+	require.Equal(t, ReservedForLine, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	// They come back in any order.
+	for _, i := range []int{3, 1, 2} {
+		f.ack(entries[i])
+		require.Equal(t, int64(0), f.counters().Offered, "no. 1 may still come")
+	}
+	f.ack(entries[0])
+	for i, want := range []contract.EntryState{contract.EntryOffered, contract.EntryOffered, contract.EntryWaiting, contract.EntryWaiting} {
+		require.Equal(t, want, f.entry(entries[i]).State, "no. %d", i+1)
+	}
+}
+
+func TestAnOutageDoesNotCloseTheSaleForGood(t *testing.T) {
+	f := open(t, 1)
+	f.joinAs("nobody comes", 1)
+	f.pass(5*time.Minute - time.Millisecond)
+	require.Equal(t, ReservedForLine, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	f.pass(time.Millisecond)
+	require.Equal(t, OK, f.reserve(f.id(contract.HoldID), 1).Verdict)
 }
 
 func TestALateAcknowledgementReturnsToItsOwnPlace(t *testing.T) {
@@ -392,4 +423,69 @@ func TestWakeComesAtMostOnceASecondAndNeverStrandsTheOutbox(t *testing.T) {
 	out := f.ack(joined.Entry.ID)
 	require.Equal(t, contract.EntryOffered, out.Entry.State)
 	require.True(t, out.Wake, "a drain makes the next wake due at once")
+}
+
+func TestAMissedTurnKeepsItsPlaceUntilTheNextRestock(t *testing.T) {
+	f := open(t, 0)
+	f.g.opts.MissedKeep = 1
+	a, b := f.waits("a", 1), f.waits("b", 1)
+	f.restock("e1", 1)
+	f.pass(48 * time.Hour)
+	require.Equal(t, OK, f.lapse(f.entry(a).HoldID).Verdict)
+	parked := f.entry(a)
+	require.Equal(t, contract.EntryWaiting, parked.State)
+	require.Equal(t, int64(1), parked.Position, "it keeps its place")
+	require.Equal(t, contract.EntryOffered, f.entry(b).State)
+	offer := f.entry(b).HoldID
+	f.press(offer)
+	f.adopt(offer, true)
+	f.release(offer, contract.ReasonShopper)
+	require.Equal(t, int64(1), f.counters().OpenToAll, "nobody is offered twice in one restock")
+	f.restock("e2", 1)
+	require.Equal(t, contract.EntryOffered, f.entry(a).State)
+	f.pass(48 * time.Hour)
+	f.lapse(f.entry(a).HoldID)
+	require.Equal(t, contract.EntryLapsed, f.entry(a).State, "one missed turn, not two")
+}
+
+// A pause that comes right after a restock costs nobody an offer: it goes back
+// to the outbox, is not due there, and wakes nobody.
+func TestAPauseAfterARestockKeepsTheOffers(t *testing.T) {
+	f := open(t, 0)
+	entry := f.waits("a", 1)
+	f.restock("e1", 1)
+	offer := f.entry(entry).HoldID
+	f.ackOffers()
+	f.pause(true)
+	out := f.told(offer, false)
+	require.Equal(t, Paused, out.Verdict)
+	require.Equal(t, 48*time.Hour, out.Left, "it lapses by its greatest age, not now")
+	require.Equal(t, Early, f.lapse(offer).Verdict)
+	f.pass(time.Minute)
+	f.drain()
+	require.False(t, f.reserve(f.id(contract.HoldID), 1).Wake, "nothing is due while it is paused")
+	require.True(t, f.pause(false).Wake)
+}
+
+// Offers of a paused SKU keep nothing else from being handed out.
+func TestPausedOffersDoNotStarveTheOutbox(t *testing.T) {
+	f := open(t, 0)
+	for i := range 300 {
+		f.waits(fmt.Sprint("p", i), 1)
+	}
+	f.restock("e1", 300)
+	for f.drainUntilIdle(); f.counters().Offered < 300; f.drainUntilIdle() {
+	}
+	f.pass(31 * time.Second)
+	f.pause(true)
+	joined := f.joinAs("late", 1).Entry.ID
+	f.pass(startDelay)
+	d := must[DrainOutcome](f)(f.g.Drain(t.Context(), f.sku, 10))
+	require.Len(t, d.Items, 1)
+	require.Equal(t, joined, d.Items[0].EntryID)
+}
+
+func (f *fixture) drainUntilIdle() {
+	for len(f.drain().Items) > 0 {
+	}
 }

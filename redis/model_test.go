@@ -15,6 +15,7 @@ type model struct {
 	onHand, held, offered, sold, received, correction int64
 	gen, limit, ends, level, returned                 int64
 	paused                                            bool
+	ripe, green, greenAt                              int64
 	tally                                             map[string]int64
 	holds                                             map[string]*modelHold
 	entries                                           map[string]*modelEntry
@@ -66,8 +67,16 @@ func (m *model) tick() int64 {
 
 func (m *model) free() int64 { return m.onHand - m.held - m.offered }
 
-func (m *model) withinLease(e *modelEntry) bool {
-	return e.arrival > m.now-testLease.Microseconds()
+// waitedFor says whether the line stands still for an entry that has not
+// acknowledged: for a lease, and during an outage of the workers longer.
+func (m *model) waitedFor(e *modelEntry) bool {
+	return e.arrival > min(m.now-testLease.Microseconds(), max(m.ripe, m.now-(5*time.Minute).Microseconds()))
+}
+
+func (m *model) ripen() {
+	if m.green > 0 && m.ms() >= m.greenAt+testLease.Milliseconds() {
+		m.ripe, m.green = max(m.ripe, m.green), 0
+	}
 }
 
 func (m *model) ended() bool { return m.ends > 0 && m.ms() >= m.ends }
@@ -75,7 +84,7 @@ func (m *model) ended() bool { return m.ends > 0 && m.ms() >= m.ends }
 func (m *model) someoneEligible() bool {
 	return slices.ContainsFunc(m.line, func(id string) bool {
 		e := m.entries[id]
-		return !e.parked && (e.acked || m.withinLease(e))
+		return !e.parked && (e.acked || m.waitedFor(e))
 	})
 }
 
@@ -152,6 +161,7 @@ func (m *model) sweep() {
 }
 
 func (m *model) settle() {
+	m.ripen()
 	if m.paused || m.ended() {
 		return
 	}
@@ -160,7 +170,7 @@ func (m *model) settle() {
 		if e.parked {
 			continue
 		}
-		if m.free() <= 0 || (!e.acked && m.withinLease(e)) {
+		if m.free() <= 0 || (!e.acked && m.waitedFor(e)) {
 			return
 		}
 		if !e.acked {
@@ -343,7 +353,14 @@ func (m *model) ack(id string) Verdict {
 	}
 	delete(m.outbox, "s:"+id)
 	delete(m.outbox, "e:"+id)
-	e.acked = e.acked || e.state.Live()
+	if e.state.Live() && !e.acked {
+		e.acked = true
+		m.ripen()
+		if m.green == 0 {
+			m.greenAt = m.ms()
+		}
+		m.green = max(m.green, e.arrival)
+	}
 	return OK
 }
 

@@ -34,6 +34,7 @@ local function int(x) return string.format('%.0f', x) end
 local FIELDS = {
   'fence', 'on_hand', 'held', 'offered', 'sold', 'received', 'corrected', 'returned', 'gen',
   'epoch', 'n', 'stamp', 'paused', 'ends', 'woke', 'quiet', 'level', 'limit',
+  'ripe', 'green', 'green_at',
 }
 local S, changed, MISSING = {}, {}, false
 do

@@ -29,6 +29,7 @@ type StockOutcome struct {
 	Applied  bool
 	Reason   string // why not applied
 	Delta    int64  // what on_hand moved by
+	N        int64  // the ledger's number when it was decided; a repeat keeps it
 	Counters Counters
 }
 
@@ -127,6 +128,8 @@ type ConfirmRequest struct {
 	Amount     *contract.Money
 	Actor      string
 	Retake     bool // an expired hold, from what is open to all
+	// SameAmount refuses an Amount other than the one that payment-started named.
+	SameAmount bool
 }
 
 // ReleaseRequest ends a live hold. With Reason contract.ReasonExpired it is

@@ -71,6 +71,9 @@ func (g *Gate) run(ctx context.Context, v *script, sku string, args ...any) (rep
 	if !contract.ValidSKU(sku) {
 		return nil, fmt.Errorf("gate %s: %q is not a sku", v.name, sku)
 	}
+	if g.opts.Lease <= 0 || g.opts.RecordRetention <= 0 || g.opts.SaleRetention <= 0 || g.opts.OfferMaxAge <= 0 {
+		return nil, fmt.Errorf("gate %s: lease, retentions and offer age must be set, not %+v", v.name, g.opts)
+	}
 	var nonce [16]byte
 	rand.Read(nonce[:]) // never fails since Go 1.24
 	fenced := 1

@@ -2,10 +2,30 @@
 
 local function available() return S.on_hand - S.held - S.offered end
 
--- The first entry that still has a lease to acknowledge: the line stops at it.
+-- The first entry whose acknowledgement the line waits for. It is waited for
+-- during one lease; and longer, up to OUTAGE_MS, while nobody who joined later
+-- has acknowledged a lease ago: then it is not this entry that is silent, it is
+-- our workers, and their outage costs nobody a turn.
+local OUTAGE_MS = 300000
+local function passed_over_up_to()
+  return math.min(NOW_US - LEASE * 1000, math.max(S.ripe, NOW_US - OUTAGE_MS * 1000))
+end
 local function first_fresh()
-  local f = redis.call('ZRANGEBYSCORE', K_FRESH, '(' .. int(NOW_US - LEASE * 1000), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  local f = redis.call('ZRANGEBYSCORE', K_FRESH, '(' .. int(passed_over_up_to()), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   return f[2] and tonumber(f[2])
+end
+-- ripe is the latest arrival that was acknowledged at least a lease ago, green
+-- the latest one since green_at.
+local function ripen()
+  if S.green > 0 and NOW >= S.green_at + LEASE then
+    set('ripe', math.max(S.ripe, S.green))
+    set('green', 0)
+  end
+end
+local function acknowledged(arrival)
+  ripen()
+  if S.green == 0 then set('green_at', NOW) end
+  if arrival > S.green then set('green', arrival) end
 end
 local function waiting()
   return redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_FRESH) + redis.call('ZCARD', K_PARKED)
@@ -178,6 +198,7 @@ end
 -- is to be done: the bound was hit, or the line stops at someone's lease.
 local settled = nil
 local function settle_now()
+  ripen()
   if S.paused == 1 or ENDED or available() <= 0 then return false end
   local heads = redis.call('ZRANGE', K_LINE, 0, OFFER_BOUND - 1, 'WITHSCORES')
   local stop = first_fresh()
@@ -220,6 +241,19 @@ local function purge()
   end
 end
 
+-- Offers of a paused SKU are not due: they stay until it resumes.
+local function something_due()
+  local from = 0
+  repeat
+    local due = redis.call('ZRANGEBYSCORE', K_OUTBOX, '-inf', outbox_due(), 'LIMIT', from, 100)
+    for _, member in ipairs(due) do
+      if S.paused == 0 or string.sub(member, 1, 1) ~= 'o' then return true end
+    end
+    from = from + 100
+  until #due < 100
+  return false
+end
+
 -- Every verb that writes ends here. The caller wakes the SKU's Stock when the
 -- outbox has something due or settle has more to do, at most once a second.
 local function finish(verdict, ...)
@@ -227,8 +261,7 @@ local function finish(verdict, ...)
   purge()
   local wake = 0
   if S.woke + 1000 <= NOW then
-    local due = redis.call('ZRANGEBYSCORE', K_OUTBOX, '-inf', outbox_due(), 'LIMIT', 0, 1)
-    if more or due[1] then
+    if more or something_due() then
       wake = 1
       set('woke', NOW)
     end

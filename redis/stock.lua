@@ -3,9 +3,9 @@
 -- (correction), +4 "1" to allow a shortfall, +5 actor, +6 reason; return: +7 hold
 -- id, +8 return id, +9 "1" when the units can be sold again; level: +10 version,
 -- +11 how many of our sales the count has in it.
--- Answers {"ok", wake, applied, reason, delta, counters...}, delta being what
--- on_hand moved by. A repeat answers the kept outcome with the counters as they
--- are now.
+-- Answers {"ok", wake, applied, reason, delta, n, counters...}: delta is what
+-- on_hand moved by, n the ledger's number when the event was decided. A repeat
+-- answers the kept outcome with the counters as they are now.
 if SHUT then return SHUT end
 local event, kind, units, actor, why = arg(1), arg(2), num(3), arg(5), arg(6)
 sweep()
@@ -34,10 +34,10 @@ local names = { event }
 if kind == 'return' then names[2] = 'return ' .. arg(8) end
 local kept
 for _, name in ipairs(names) do kept = kept or redis.call('HGET', K_EVENTS, name) end
-local applied, reason, delta
+local applied, reason, delta, n
 if kept then
   local o = cjson.decode(kept)
-  applied, reason, delta = o[1], o[2], o[3]
+  applied, reason, delta, n = o[1], o[2], o[3], o[5]
 else
   delta, reason = kinds[kind]()
   local after = S.on_hand + (delta or 0)
@@ -46,8 +46,9 @@ else
     delta, reason = nil, 'would-oversell'
   end
   applied, reason, delta = delta and 1 or 0, reason or '', delta or 0
+  n = S.n + applied -- the number of its line, or of the last one before it
   for _, name in ipairs(names) do
-    redis.call('HSET', K_EVENTS, name, cjson.encode({ applied, reason, delta, NOW }))
+    redis.call('HSET', K_EVENTS, name, cjson.encode({ applied, reason, delta, NOW, n }))
     purge_later('v:' .. name, name == event and KEEP or KEEP_SALE)
   end
   if applied == 1 then
@@ -69,4 +70,4 @@ else
   end
 end
 settle()
-return finish('ok', applied, reason, delta, unpack(counters()))
+return finish('ok', applied, reason, delta, n, unpack(counters()))

@@ -29,6 +29,15 @@ func TestRestockCountsOnceHoweverOftenItArrives(t *testing.T) {
 	require.Equal(t, int64(10), f.counters().Received)
 }
 
+func TestARepeatKeepsTheNumberOfItsDecision(t *testing.T) {
+	f := open(t, 0)
+	first := f.restock("e1", 5)
+	require.Equal(t, int64(2), first.N, "after the opening line")
+	require.Equal(t, int64(3), f.restock("e2", 5).N)
+	require.Equal(t, first.N, f.restock("e1", 5).N)
+	require.Equal(t, int64(3), f.correct("c1", -99, false).N, "a refusal has no line of its own")
+}
+
 func TestCorrectionNeverTakesClaimedUnitsUnasked(t *testing.T) {
 	f := open(t, 2)
 	a, b := f.held(), f.held()

@@ -50,6 +50,7 @@ const (
 	Refunded        Verdict = "refunded"          // confirm: this payment is marked for refund
 	Shortfall       Verdict = "shortfall"         // confirm: on_hand would fall below 0
 	MadeSale        Verdict = "made-sale"         // refund: this payment made the sale
+	AmountMismatch  Verdict = "amount-mismatch"   // confirm: not what payment-started named
 	LimitReached    Verdict = "limit-reached"     // reserve: the person has as much as one may
 	Returned        Verdict = "returned"          // unconfirm: units of the sale have come back
 	WouldOversell   Verdict = "would-oversell"    // correction: live claims exceed what would be left

@@ -2,9 +2,9 @@ package starter
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -48,31 +48,36 @@ func (d *Door) postConfirm(w http.ResponseWriter, r *http.Request) error {
 }
 
 // confirm asks the hold's workflow; when that has closed the record decides who
-// owns the money. A second round is for a hold that closed in between.
+// owns the money. A further round is for a hold that ended in between.
 func (d *Door) confirm(ctx context.Context, sku, id string, req contract.ConfirmRequest) (redis.HoldOutcome, error) {
-	for range 2 {
+	for range 3 {
 		out, ok, err := d.gate.ReadHold(ctx, sku, id)
 		if err != nil {
-			return out, d.leaveSignal(ctx, id, req, err)
+			if err = d.leaveSignal(ctx, id, req, err); errors.Is(err, launch.ErrNoOwner) {
+				return d.decide(ctx, redis.Hold{ID: id, SKU: sku}, contract.CauseLate, req)
+			}
+			return out, err
 		}
 		if ok && out.Hold.State.Ended() {
 			return d.confirmEnded(ctx, out, req)
 		}
 		res, err := d.askConfirm(ctx, id, req)
-		switch {
-		case err == nil:
+		if err == nil {
 			return d.confirmed(ctx, sku, id, res)
-		case !errors.Is(err, launch.ErrNoOwner):
-			return out, d.leaveSignal(ctx, id, req, err)
 		}
-		// No open workflow: it ended between the two looks, or there is none.
-		again, ok, err := d.gate.ReadHold(ctx, sku, id)
+		// It may have ended between the two looks, by this very payment or without.
+		again, known, rerr := d.gate.ReadHold(ctx, sku, id)
 		switch {
-		case err != nil:
-			return out, err
-		case ok && again.Hold.State.Ended():
+		case rerr == nil && known && again.Hold.State.Ended():
 			continue
-		case ok:
+		case !errors.Is(err, launch.ErrNoOwner):
+			if err = d.leaveSignal(ctx, id, req, err); !errors.Is(err, launch.ErrNoOwner) {
+				return out, err
+			}
+			continue // it closed before the payment could be left
+		case rerr != nil:
+			return again, rerr
+		case known:
 			return d.decide(ctx, again.Hold, contract.CauseLate, req)
 		}
 		return d.decide(ctx, redis.Hold{ID: id, SKU: sku}, contract.CauseUnknown, req)
@@ -80,16 +85,12 @@ func (d *Door) confirm(ctx context.Context, sku, id string, req contract.Confirm
 	return redis.HoldOutcome{}, tryLater(retrySoon, "hold %s changed while it was asked; repeat the request as it was", id)
 }
 
-// askConfirm sends the update. Its id is made of what is asked, so that a
-// repeat gets the first answer and a corrected amount gets a new one.
+// askConfirm sends the update, each time as a new one: the workflow knows a
+// payment by its reference, and an amount that was refused may be right by now.
 func (d *Door) askConfirm(ctx context.Context, id string, req contract.ConfirmRequest) (contract.ConfirmResult, error) {
-	amount := ""
-	if req.Amount != nil {
-		amount = strconv.FormatInt(*req.Amount, 10)
-	}
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
-	return d.launcher.Confirm(ctx, id, "confirm-"+digest(id, req.PaymentRef, amount, req.Currency), req)
+	return d.launcher.Confirm(ctx, id, "confirm-"+rand.Text(), req)
 }
 
 // confirmed turns the workflow's answer into ours.
@@ -151,7 +152,7 @@ func (d *Door) decide(ctx context.Context, h redis.Hold, cause string, req contr
 
 // leaveSignal is for an update that stayed unanswered, or a record that cannot
 // be read: the payment is left as a signal, which is durable where an update is
-// not.
+// not. ErrNoOwner when the workflow has closed; anything else is an answer.
 func (d *Door) leaveSignal(ctx context.Context, id string, req contract.ConfirmRequest, cause error) error {
 	after := retrySoon
 	var closed *redis.ClosedError
@@ -166,7 +167,11 @@ func (d *Door) leaveSignal(ctx context.Context, id string, req contract.ConfirmR
 	d.log.Warn("a confirm stayed unanswered", "error", cause)
 	ctx, cancel := context.WithTimeout(ctx, afterTimeout)
 	defer cancel()
-	if err := d.launcher.Signal(ctx, id, contract.SignalPaymentSucceeded, contract.PaymentSucceeded(req)); err != nil {
+	err := d.launcher.Signal(ctx, id, contract.SignalPaymentSucceeded, contract.PaymentSucceeded(req))
+	if errors.Is(err, launch.ErrNoOwner) {
+		return err
+	}
+	if err != nil {
 		d.log.Error("and its payment could not be left for the workflow", "error", err)
 		return tryLater(after, "hold %s did not answer and the payment is not recorded; repeat the request as it was until it is answered", id)
 	}

@@ -112,6 +112,7 @@ func (d *Door) routes() []route {
 
 		{api, "POST /v1/webhooks/inventory", d.open(d.postInventory)},
 
+		{public, "GET /{$}", d.page(d.indexPage)},
 		{public, "GET /join/{sku}", d.page(d.joinPage)},
 		{public, "POST /join/{sku}", d.form(d.joinForm)},
 		{public, "GET /w/{entry_id}", d.page(d.entryPage)},

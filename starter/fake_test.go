@@ -162,6 +162,9 @@ func (w *workflows) Policy(ctx context.Context, sku, updateID string, req contra
 		return contract.PolicyResult{}, err
 	}
 	w.set(func() { w.updates = append(w.updates, updateID) })
+	if _, err := w.gate.RegisterSKU(ctx, sku); err != nil {
+		return contract.PolicyResult{}, err
+	}
 	opened, err := w.gate.Open(ctx, redis.OpenRequest{SKU: sku, New: true})
 	if err != nil {
 		return contract.PolicyResult{}, err

@@ -14,7 +14,7 @@ import (
 const (
 	healthFor     = time.Second // one look serves all that ask within this time
 	healthTimeout = 2 * time.Second
-	healthMost    = 50 // SKUs looked at
+	healthMost    = 50 // SKUs looked at each time, in turn
 )
 
 // Words of readiness.
@@ -39,6 +39,9 @@ type healthCache struct {
 	mu   sync.Mutex
 	at   time.Time
 	last readiness
+
+	next   int             // where the next look begins
+	closed map[string]bool // SKUs that were closed when they were looked at last
 }
 
 func (d *Door) getHealth(w http.ResponseWriter, _ *http.Request) error {
@@ -97,28 +100,35 @@ func (d *Door) lookAtGate(ctx context.Context, out *readiness) {
 	}
 	var skus []string
 	if err == nil {
-		skus, err = d.gate.SKUs(ctx)
+		skus, err = d.skus.all(ctx)
 	}
 	if err != nil {
 		d.log.Warn("the gate does not answer", "error", err)
 		out.Gate = gateUnavailable
 		return
 	}
-	for _, sku := range skus[:min(len(skus), healthMost)] {
+	if d.health.closed == nil {
+		d.health.closed = map[string]bool{}
+	}
+	for range min(len(skus), healthMost) {
+		d.health.next = (d.health.next + 1) % len(skus)
+		sku := skus[d.health.next]
 		_, _, err := d.gate.Snapshot(ctx, sku)
 		var closed *redis.ClosedError
 		switch {
 		case errors.As(err, &closed):
 			d.metClosed(closed)
-			out.SKUsClosed++
+			d.health.closed[sku] = true
 		case err != nil:
 			d.log.Warn("the gate does not answer", "sku", sku, "error", err)
 			out.Gate = gateUnavailable
 			return
 		default:
-			out.SKUsOpen++
+			delete(d.health.closed, sku)
 		}
 	}
+	out.SKUsClosed = len(d.health.closed)
+	out.SKUsOpen = len(skus) - out.SKUsClosed
 	out.Gate = gateOpen
 	if out.SKUsClosed > 0 {
 		out.Gate = gateClosed

@@ -2,6 +2,7 @@ package starter
 
 import (
 	"net/http"
+	"time"
 
 	"holdfast/contract"
 	"holdfast/redis"
@@ -10,8 +11,9 @@ import (
 type holdBody struct {
 	Hold        redis.Hold
 	Title       string
-	Until       string
-	UntilISO    string
+	Until       time.Time
+	Ending      string // of a hold that made no sale
+	Available   bool   // to anyone, now
 	CheckoutURL string
 	GiveBackURL string
 	EntryURL    string
@@ -25,11 +27,14 @@ func (d *Door) holdPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	h := out.Hold
-	_, about, err := d.gate.Snapshot(r.Context(), h.SKU)
+	counters, about, err := d.gate.Snapshot(r.Context(), h.SKU)
 	if err != nil {
 		return err
 	}
-	b := holdBody{Hold: h, Title: titleOf(h.SKU, about), Until: clockTime(h.Deadline), UntilISO: stamp(h.Deadline)}
+	b := holdBody{
+		Hold: h, Title: titleOf(h.SKU, about), Until: d.offerUntil(h), Ending: ending(h),
+		Available: counters.State == contract.SKUAvailable,
+	}
 	if h.State == contract.HoldHeld {
 		b.CheckoutURL, b.GiveBackURL = d.checkoutURL(about, h), "/h/"+h.ID+"/release"
 	}

@@ -99,7 +99,7 @@ func (d *Door) postHold(w http.ResponseWriter, r *http.Request) error {
 	if req.Phone != "" {
 		in.Person = d.keys.PersonOfPhone(req.Phone)
 	}
-	if err := d.claim(ctx, key, in, req); err != nil {
+	if err := d.claim(ctx, "holds", key, in.HoldID, req); err != nil {
 		return err
 	}
 	taken, err := d.take(ctx, in, redis.ReserveRequest{
@@ -123,18 +123,19 @@ func (d *Door) postHold(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, status, view)
 }
 
-// claim binds the Idempotency-Key to this very request.
-func (d *Door) claim(ctx context.Context, key string, in contract.HoldInput, req holdRequest) error {
-	body, err := json.Marshal(req)
+// claim binds the caller's Idempotency-Key to this very request: kind, what it
+// names and what it says. What is kept of it tells nothing of the body.
+func (d *Door) claim(ctx context.Context, kind, key, holdID string, request any) error {
+	body, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
-	hash := digest(string(body))
-	got, err := d.gate.ClaimKey(ctx, "holds:"+digest(callerOf(ctx), key), redis.Claim{BodyHash: hash, HoldID: in.HoldID}, claimKeep)
+	print := d.keys.Fingerprint(string(body))
+	got, err := d.gate.ClaimKey(ctx, kind+":"+digest(callerOf(ctx), key), redis.Claim{BodyHash: print, HoldID: holdID}, claimKeep)
 	if err != nil {
 		return err
 	}
-	if got.BodyHash != hash {
+	if got.BodyHash != print {
 		return problem(idempotencyKeyReused, "this Idempotency-Key came with another body before; a repeat must be the same, a new request needs a new key")
 	}
 	return nil

@@ -141,6 +141,7 @@ func TestHoldAfterSomeSweeps(t *testing.T) {
 // The steps come in the order of the design, and nothing is promised early.
 func TestHoldOrder(t *testing.T) {
 	h := newHouse(t, 1)
+	h.gate.calls = nil
 	h.wf.onHold = func(in contract.HoldInput) {
 		require.Equal(t, contract.HoldProvisional, h.record(in.HoldID).State, "reserved before the start")
 		require.Equal(t, []string{"LookupSKU", "ClaimKey", "Reserve"}, h.gate.calls)

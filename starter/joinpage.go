@@ -4,11 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"holdfast/contract"
 	"holdfast/redis"
 )
+
+// formMost is how many pieces the form takes: a slip of the finger is no order.
+// The API takes what the shop's server sends.
+const formMost = 10
 
 type joinBody struct {
 	SKU      string
@@ -18,6 +24,7 @@ type joinBody struct {
 	Phone    string
 	Name     string
 	Quantity string
+	Most     int               // pieces
 	Wrong    map[string]string // field → what is wrong with it
 }
 
@@ -34,7 +41,7 @@ func (d *Door) renderJoin(w http.ResponseWriter, r *http.Request, b joinBody, st
 	if err != nil {
 		return err
 	}
-	b.SKU, b.Title, b.State, b.Waiting = sku, titleOf(sku, about), c.State, c.Waiting
+	b.SKU, b.Title, b.State, b.Waiting, b.Most = sku, titleOf(sku, about), c.State, c.Waiting, formMost
 	return d.render(w, "join", view{Title: "Join the line for " + b.Title, Body: b, image: about.ImageURL, status: status})
 }
 
@@ -74,16 +81,26 @@ func formFields(sku string, b joinBody, consent bool) *fields {
 			members[name] = value
 		}
 	}
-	if q := strings.TrimSpace(b.Quantity); q != "" {
+	q := strings.TrimSpace(b.Quantity)
+	if q != "" {
 		members["quantity"] = json.Number(q)
 	}
-	return newFields(members)
+	f := newFields(members)
+	if n, err := strconv.Atoi(q); q != "" && (err != nil || !wholeNumber.MatchString(q) || n < 1 || n > formMost) {
+		f.complain("quantity", "must be a whole number from 1 to %d", formMost)
+	}
+	return f
 }
 
 type entryBody struct {
 	Entry redis.Entry
 	Title string
-	Until string
+	// Kept is how many the offer or hold has, for a sentence; Until is its
+	// deadline, zero when there is none to go by.
+	Kept      string
+	Until     time.Time
+	Ending    string // of an ended entry
+	Available bool   // to anyone, now
 	// HoldURL leads to the hold that the entry pressed.
 	HoldURL  string
 	LeaveURL string
@@ -96,24 +113,38 @@ func (d *Door) entryPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	_, about, err := d.gate.Snapshot(r.Context(), e.SKU)
+	counters, about, err := d.gate.Snapshot(r.Context(), e.SKU)
 	if err != nil {
 		return err
 	}
-	b := entryBody{Entry: e, Title: titleOf(e.SKU, about), LeaveURL: "/w/" + e.ID + "/leave", AgainURL: "/w/" + e.ID + "/again"}
+	b := entryBody{
+		Entry: e, Title: titleOf(e.SKU, about), Available: counters.State == contract.SKUAvailable,
+		LeaveURL: "/w/" + e.ID + "/leave", AgainURL: "/w/" + e.ID + "/again",
+	}
+	var hold *redis.Hold
 	if e.HoldID != "" {
 		out, ok, err := d.gate.ReadHold(r.Context(), e.SKU, e.HoldID)
 		if err != nil {
 			return err
 		}
-		if ok && out.Hold.State == contract.HoldOffered {
-			b.Until = clockTime(out.Hold.Deadline)
-		}
-		if ok && (mayBePaid(out.Hold) || out.Hold.State == contract.HoldSold) {
-			b.HoldURL = "/h/" + e.HoldID
+		if ok {
+			hold = &out.Hold
+			d.showHold(&b, out.Hold)
 		}
 	}
+	b.Ending = entryEnding(e, hold)
 	return d.render(w, "entry", view{Title: "Your place for " + b.Title, Body: b, image: about.ImageURL})
+}
+
+// showHold adds the offer or hold of an entry to its page.
+func (d *Door) showHold(b *entryBody, h redis.Hold) {
+	b.Kept = kept(h.Units, b.Entry.Units)
+	if h.State == contract.HoldHeld || h.State == contract.HoldOffered && !h.ToldAt.IsZero() {
+		b.Until = d.offerUntil(h)
+	}
+	if mayBePaid(h) || h.State == contract.HoldSold {
+		b.HoldURL = "/h/" + h.ID
+	}
 }
 
 func (d *Door) leaveForm(w http.ResponseWriter, r *http.Request) error {

@@ -24,21 +24,26 @@ type linkBody struct {
 	Kind     string
 	Title    string
 	Units    int64
-	Until    string
-	UntilISO string
+	Kept     string // how many of the entry's wish, for a sentence
+	Until    time.Time
+	PayTime  string // after the press
+	Ending   string // of an offer or hold that made no sale
 	PressURL string
 	HoldURL  string
 	EntryURL string
 	AgainURL string // empty while the entry still lives
 	Position int64  // in the line now; 0 when in none
+	// Available is to anyone, now.
+	Available bool
 }
 
 // link is a reserve link whose signature is right and whose record exists.
 type link struct {
-	token   string
-	out     redis.HoldOutcome
-	about   contract.About
-	expired bool
+	token     string
+	out       redis.HoldOutcome
+	about     contract.About
+	available bool // to anyone
+	expired   bool
 }
 
 // readLink reads what a link names and takes nothing. An edited or guessed
@@ -58,7 +63,8 @@ func (d *Door) readLink(ctx context.Context, token string) (link, error) {
 	if err != nil {
 		return l, err
 	}
-	_, l.about, err = d.gate.Snapshot(ctx, l.out.Hold.SKU)
+	counters, about, err := d.gate.Snapshot(ctx, l.out.Hold.SKU)
+	l.about, l.available = about, counters.State == contract.SKUAvailable
 	return l, err
 }
 
@@ -69,10 +75,10 @@ func (l link) kind() string {
 		return linkSold
 	case h.State == contract.HoldHeld:
 		return linkHeld
-	case l.expired:
-		return linkPastDue
 	case !h.State.Live():
 		return linkMissed
+	case l.expired:
+		return linkPastDue
 	}
 	return linkOffer
 }
@@ -89,23 +95,24 @@ func (d *Door) linkPage(w http.ResponseWriter, r *http.Request) error {
 
 func (d *Door) renderLink(w http.ResponseWriter, r *http.Request, l link) error {
 	h := l.out.Hold
+	e, ok, err := d.gate.ReadEntry(r.Context(), h.SKU, h.EntryID)
+	if err != nil {
+		return err
+	}
 	b := linkBody{
-		Kind: l.kind(), Title: titleOf(h.SKU, l.about), Units: h.Units, Until: clockTime(h.Deadline), UntilISO: stamp(h.Deadline),
+		Kind: l.kind(), Title: titleOf(h.SKU, l.about), Units: h.Units, Kept: kept(h.Units, e.Units), Until: d.offerUntil(h),
+		PayTime: spoken(d.cfg.Hold.TTL), Ending: ending(h), Available: l.available, Position: e.Position,
 		PressURL: "/r/" + l.token, HoldURL: "/h/" + h.ID, EntryURL: "/w/" + h.EntryID,
 	}
+	if ok && !e.State.Live() {
+		b.AgainURL = b.EntryURL + "/again"
+	}
 	v := view{Title: b.Title, image: l.about.ImageURL, to: l.about.CheckoutURL}
-	if b.Kind == linkMissed || b.Kind == linkPastDue {
+	switch b.Kind {
+	case linkOffer:
+		b.Kept = capital(b.Kept)
+	case linkMissed, linkPastDue:
 		v.status = http.StatusGone
-		e, ok, err := d.gate.ReadEntry(r.Context(), h.SKU, h.EntryID)
-		if err != nil {
-			return err
-		}
-		if ok {
-			b.Position = e.Position
-		}
-		if ok && !e.State.Live() {
-			b.AgainURL = b.EntryURL + "/again"
-		}
 	}
 	v.Body = b
 	return d.render(w, "link", v)

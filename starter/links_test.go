@@ -146,7 +146,8 @@ func TestLinkAfterLapse(t *testing.T) {
 		out, err := h.gate.Lapse(t.Context(), h.sku, holdID)
 		return err == nil && out.Verdict == redis.OK
 	})
-	body := h.same(path, http.StatusGone, "This offer has passed")
+	body := h.same(path, http.StatusGone, "The time is over. What was kept for you has gone back.")
+	require.Contains(t, body, "available in the shop right now", "nobody else waits")
 	require.Contains(t, body, `action="/w/`+entryID+`/again"`)
 }
 

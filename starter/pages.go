@@ -16,12 +16,14 @@ import (
 //go:embed pages
 var pageFiles embed.FS
 
-var pageNames = []string{"join", "joined", "entry", "link", "hold", "message"}
+var pageNames = []string{"index", "join", "joined", "entry", "link", "hold", "message"}
+
+var pageFuncs = template.FuncMap{"iso": stamp, "clock": clockTime}
 
 func parsePages() (map[string]*template.Template, error) {
 	out := map[string]*template.Template{}
 	for _, name := range pageNames {
-		t, err := template.New("layout.html").ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html")
+		t, err := template.New("layout.html").Funcs(pageFuncs).ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("page %s: %w", name, err)
 		}
@@ -32,7 +34,7 @@ func parsePages() (map[string]*template.Template, error) {
 
 var (
 	pageStyle  = mustFile("pages/style.css")
-	pageScript = mustFile("pages/countdown.js")
+	pageScript = mustFile("pages/times.js")
 )
 
 func mustFile(name string) string {
@@ -178,5 +180,6 @@ func wordsFor(p *Problem) string {
 	return p.Detail
 }
 
-// clockTime is an instant for people, with its zone.
+// clockTime is an instant for people, with its zone. The pages' script turns it
+// into the reader's own time.
 func clockTime(t time.Time) string { return t.UTC().Format("15:04:05 UTC on 2 January") }

@@ -53,6 +53,7 @@ func TestJoinPage(t *testing.T) {
 			{"phone": {"+12025550101"}, "consent": {"yes"}, "quantity": {"1.5"}},
 			{"phone": {"+12025550101"}, "consent": {"yes"}, "quantity": {"0"}},
 			{"phone": {"+12025550101"}, "consent": {"yes"}, "quantity": {"many"}},
+			{"phone": {"+12025550101"}, "consent": {"yes"}, "quantity": {"11"}},
 		} {
 			a := h.browse("POST", path, form)
 			require.Equal(t, http.StatusUnprocessableEntity, a.status)
@@ -120,7 +121,7 @@ func TestHoldPage(t *testing.T) {
 	a := h.browse("POST", path+"/release", nil)
 	require.Equal(t, []any{http.StatusSeeOther, path}, []any{a.status, a.header.Get("Location")})
 	require.Equal(t, []any{contract.HoldReleased, contract.ReasonShopper}, []any{h.record(v.HoldID).State, h.record(v.HoldID).Reason})
-	require.Contains(t, h.browse("GET", path, nil).body, "given back")
+	require.Contains(t, h.browse("GET", path, nil).body, "You gave it back.")
 	h.untouched(func() { require.Equal(t, http.StatusSeeOther, h.browse("POST", path+"/release", nil).status) })
 
 	sold := h.hold()

@@ -3,6 +3,7 @@ package starter
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,6 +36,21 @@ func (s *routing) ofNumber(ctx context.Context, number string) (string, error) {
 		return "", tryLater(retrySoon, "the list of SKUs is being read; it is not known yet whether this one exists")
 	}
 	return "", nil
+}
+
+// all answers every SKU by name, once the map has been read whole.
+func (s *routing) all(ctx context.Context) ([]string, error) {
+	_, whole, err := s.gate.LookupSKU(ctx, contract.SKUNumber(""))
+	if err != nil {
+		return nil, err
+	}
+	if !whole {
+		s.fill()
+		return nil, tryLater(retrySoon, "the list of SKUs is being read; it is not known yet which there are")
+	}
+	skus, err := s.gate.SKUs(ctx)
+	slices.Sort(skus)
+	return skus, err
 }
 
 // bySKU checks that a SKU named in a path or body exists.

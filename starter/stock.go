@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -77,7 +76,7 @@ func (d *Door) putStock(w http.ResponseWriter, r *http.Request) error {
 		f.complain("checkout_url", "must be an absolute http or https URL; {hold_id}, {entry_id}, {expires_at} and {sig} may stand after the host")
 	}
 	if image, given := f.optionalText("image_url", 2000); given && image != "" {
-		if u, err := url.Parse(image); err != nil || !isWeb(u) {
+		if u, err := url.Parse(image); err != nil || !isWeb(u) || strings.ContainsAny(image, " ;,") {
 			f.complain("image_url", "must be an absolute http or https URL")
 		}
 		about.ImageURL = image
@@ -89,20 +88,23 @@ func (d *Door) putStock(w http.ResponseWriter, r *http.Request) error {
 	if !contract.ValidSKU(sku) {
 		return problem(validationFailed, "a SKU has 1 to 64 of A-Z, a-z, 0-9, \".\", \"_\" and \"-\"; %q does not", sku)
 	}
-	id, err := updateID(r, "policy")
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(r.Context(), updateTimeout)
 	defer cancel()
-	owner, err := d.gate.RegisterSKU(ctx, sku)
+	// Only the book registers it: what Temporal did not take must leave no SKU
+	// that nobody can open.
+	owner, _, err := d.gate.LookupSKU(ctx, contract.SKUNumber(sku))
 	if err != nil {
 		return err
 	}
-	if owner != sku {
+	if owner != "" && owner != sku {
 		return problem(validationFailed, "SKU %s has the same number as SKU %s, so their ids could not be told apart; choose another name", sku, owner)
 	}
-	out, err := d.launcher.Policy(ctx, sku, id, contract.PolicyRequest{About: about})
+	req := contract.PolicyRequest{About: about}
+	id, err := d.updateID(ctx, r, sku, req)
+	if err != nil {
+		return err
+	}
+	out, err := d.launcher.Policy(ctx, sku, id, req)
 	if err != nil {
 		return err
 	}
@@ -120,8 +122,12 @@ func (d *Door) putStock(w http.ResponseWriter, r *http.Request) error {
 
 var checkoutPlaceholder = regexp.MustCompile(`\{(hold_id|entry_id|expires_at|sig)\}`)
 
+// webHost is a host name or address that means the same to every reader; the
+// pages' content security policy names it.
+var webHost = regexp.MustCompile(`^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
+
 func isWeb(u *url.URL) bool {
-	return (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil
+	return (u.Scheme == "https" || u.Scheme == "http") && webHost.MatchString(u.Host) && u.User == nil
 }
 
 // isCheckoutURL wants a fixed host: the page that leads there names it in its
@@ -136,16 +142,16 @@ func isCheckoutURL(raw string) bool {
 }
 
 // updateID names an update at a workflow: the same for the same Idempotency-Key
-// of a caller, fresh without one.
-func updateID(r *http.Request, kind string) (string, error) {
+// of a caller, who may use it for this one request only; fresh without one.
+func (d *Door) updateID(ctx context.Context, r *http.Request, sku string, request any) (string, error) {
 	key, err := idempotencyKey(r)
 	if err != nil {
 		return "", err
 	}
 	if key == "" {
-		return kind + "-" + rand.Text(), nil
+		return rand.Text(), nil
 	}
-	return kind + "-" + digest(callerOf(r.Context()), key), nil
+	return digest(callerOf(ctx), key), d.claim(ctx, "stock", key, "", []any{sku, request})
 }
 
 func (d *Door) getStock(w http.ResponseWriter, r *http.Request) error {
@@ -166,11 +172,10 @@ func (d *Door) listStock(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	skus, err := d.gate.SKUs(r.Context())
+	skus, err := d.skus.all(r.Context())
 	if err != nil {
 		return err
 	}
-	slices.Sort(skus)
 	list := page{Data: []any{}}
 	for _, sku := range skus {
 		if sku <= q.cursor {
@@ -205,11 +210,12 @@ func (d *Door) pauseStock(pausing bool) handlerFunc {
 		if err != nil {
 			return err
 		}
-		id, err := updateID(r, "pause")
+		req := contract.PauseRequest{Paused: pausing, Actor: callerOf(ctx)}
+		id, err := d.updateID(ctx, r, sku, req)
 		if err != nil {
 			return err
 		}
-		if _, err := d.launcher.Pause(ctx, sku, id, contract.PauseRequest{Paused: pausing, Actor: callerOf(ctx)}); err != nil {
+		if _, err := d.launcher.Pause(ctx, sku, id, req); err != nil {
 			return err
 		}
 		view, err := d.viewStock(ctx, sku)
@@ -238,7 +244,7 @@ func (d *Door) getPublic(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case errors.As(err, &closed):
 		d.metClosed(closed)
-		return writeJSON(w, http.StatusOK, publicView{SKU: sku, State: contract.SKUClosed})
+		return tryLater(retryClosed, "SKU %s is being checked after a restart of its store", sku)
 	case err != nil:
 		return err
 	}

@@ -124,6 +124,32 @@ func TestListStockAndLedger(t *testing.T) {
 	exact(t, h.call("GET", "/v1/stock/"+h.sku+"/ledger?cursor=x", nil), 422, validationFailed)
 }
 
+// A key belongs to one request: another one under it changes nothing.
+func TestIdempotencyKeyOfStockCalls(t *testing.T) {
+	h := newHouse(t, 0)
+	put := func(title, key string) answer {
+		return h.call("PUT", "/v1/stock/"+h.sku, map[string]any{"title": title, "checkout_url": "https://shop.example/c"}, "Idempotency-Key", key)
+	}
+	require.Equal(t, http.StatusOK, put("One", "k1").status)
+	require.Equal(t, http.StatusOK, put("One", "k1").status, "a repeat")
+	exact(t, put("Two", "k1"), 422, idempotencyKeyReused)
+	require.Contains(t, h.call("GET", "/v1/stock/"+h.sku, nil).body, `"title":"One"`)
+
+	require.Equal(t, http.StatusOK, h.call("POST", "/v1/stock/"+h.sku+"/pause", nil, "Idempotency-Key", "k2").status)
+	exact(t, h.call("POST", "/v1/stock/"+h.sku+"/resume", nil, "Idempotency-Key", "k2"), 422, idempotencyKeyReused)
+	require.Contains(t, h.call("GET", "/v1/stock/"+h.sku, nil).body, `"paused":true`)
+}
+
+// What Temporal did not take leaves no SKU behind.
+func TestAFailedPutLeavesNothing(t *testing.T) {
+	h := newHouse(t, 0)
+	h.wf.fail["Policy"] = errTemporalDown
+	sku := h.sku + "-NEW"
+	require.NoError(t, h.gate.MarkMapWhole(t.Context()))
+	exact(t, h.call("PUT", "/v1/stock/"+sku, map[string]any{"title": "New", "checkout_url": "https://shop.example/c"}), 503, unavailable)
+	exact(t, h.call("GET", "/v1/stock/"+sku, nil), 404, unknownSKU)
+}
+
 // A closed gate is never "sold out": it is named, checked, and asked for again.
 func TestClosedGate(t *testing.T) {
 	h := newHouse(t, 1)
@@ -137,11 +163,10 @@ func TestClosedGate(t *testing.T) {
 		exact(t, a, 503, unavailable)
 		require.Equal(t, "5", a.header.Get("Retry-After"))
 	}
-	for _, path := range []string{"/v1/stock/" + h.sku, "/v1/stock/" + h.sku + "/public"} {
-		a := h.call("GET", path, nil)
-		require.Equal(t, http.StatusOK, a.status)
-		require.Contains(t, a.body, `"state":"closed"`)
-	}
+	exact(t, h.call("GET", "/v1/stock/"+h.sku+"/public", nil), 503, unavailable)
+	a := h.call("GET", "/v1/stock/"+h.sku, nil)
+	require.Equal(t, http.StatusOK, a.status)
+	require.Contains(t, a.body, `"state":"closed"`)
 	require.Equal(t, http.StatusServiceUnavailable, h.browse("GET", "/join/"+h.sku, nil).status)
 	h.eventually("whoever meets it has it checked", func() bool {
 		var checked []contract.ReconcileInput

@@ -104,7 +104,7 @@ func (d *Door) viewEntry(ctx context.Context, e redis.Entry) (entryView, error) 
 			return v, err
 		}
 		if ok && out.Hold.State == contract.HoldOffered {
-			v.Offer = &offerView{HoldID: e.HoldID, Quantity: out.Hold.Units, ExpiresAt: stamp(out.Hold.Deadline)}
+			v.Offer = &offerView{HoldID: e.HoldID, Quantity: out.Hold.Units, ExpiresAt: stamp(d.offerUntil(out.Hold))}
 		}
 	}
 	return v, nil

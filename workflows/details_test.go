@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -19,37 +20,63 @@ func (w *world) currentDetails() string {
 	return m.GetCurrentDetails()
 }
 
+// page is a list of pairs in Markdown.
+func page(pairs ...string) string {
+	var out strings.Builder
+	for i := 0; i < len(pairs); i += 2 {
+		out.WriteString("- **" + pairs[i] + "**: " + pairs[i+1] + "\n")
+	}
+	return out.String()
+}
+
+// What a shop or a shopper wrote is shown as it is, and is no Markdown.
+func TestDetailsShowTextFromOutsideVerbatim(t *testing.T) {
+	w := reserved(t)
+	in := holdInput()
+	in.Customer, in.OrderRef = "p--1", "a `tick`\n[click](https://evil.example)"
+	w.at(time.Minute, func() {
+		require.Contains(t, w.currentDetails(), "- **Customer**: `p--1`\n")
+		require.Contains(t, w.currentDetails(), "- **Order**: `` a `tick` [click](https://evil.example) ``\n")
+		w.SignalWorkflow(contract.SignalPaymentSucceeded, paid("P1"))
+	})
+	w.ExecuteWorkflow(contract.HoldWorkflow, in)
+	require.NoError(t, w.GetWorkflowError())
+}
+
 func TestDetailsOfAHold(t *testing.T) {
 	w := reserved(t)
 	w.at(time.Minute, func() {
-		require.Equal(t, `- **State**: held
-- **Lines**: 1 × CHAIR
-- **Customer**: ada
-- **Held until**: 2026-03-01T12:10:00Z
-- **Next**: given back at the deadline unless paid
-`, w.currentDetails())
+		require.Equal(t, page(
+			"State", "held",
+			"Lines", "1 × `CHAIR`",
+			"Customer", "`ada`",
+			"Held until", "2026-03-01T12:10:00Z",
+			"Next", "given back at the deadline unless paid",
+		), w.currentDetails())
 		w.SignalWorkflow(contract.SignalPaymentSucceeded, paid("P1"))
 	})
 	w.runHold()
-	require.Equal(t, `- **State**: sold
-- **Lines**: 1 × CHAIR
-- **Customer**: ada
-- **Held until**: 2026-03-01T12:10:00Z
-- **Payment**: P1
-- **Next**: closes
-`, w.currentDetails())
+	require.Equal(t, page(
+		"State", "sold",
+		"Lines", "1 × `CHAIR`",
+		"Customer", "`ada`",
+		"Held until", "2026-03-01T12:10:00Z",
+		"Payment", "`P1`",
+		"Next", "closes",
+	), w.currentDetails())
 }
 
 func TestDetailsOfAnEntryHideThePhone(t *testing.T) {
 	w := joined(t)
 	w.at(day, func() { w.SignalWorkflow(contract.SignalOffered, w.offer(holdID)) })
 	w.at(day+time.Minute, func() {
-		require.Equal(t, `- **State**: offered
-- **Lines**: 1 × CHAIR
-- **Customer**: p1
-- **Held until**: 2026-03-02T12:15:00Z
-- **Next**: a press, or the offer lapses
-`, w.currentDetails())
+		require.Equal(t, page(
+			"State", "offered",
+			"Lines", "1 × `CHAIR`",
+			"Customer", "`p1`",
+			"Held until", "2026-03-02T12:15:00Z",
+			"Next", "a press, or the offer lapses",
+		), w.currentDetails())
 	})
 	w.runEntry()
 	require.NotContains(t, w.currentDetails(), phone[1:])
@@ -58,7 +85,8 @@ func TestDetailsOfAnEntryHideThePhone(t *testing.T) {
 func TestDetailsOfAPaymentSayWhoMustDoWhat(t *testing.T) {
 	w := withRecord(t, contract.HoldExpired, "")
 	w.at(time.Hour, func() {
-		require.Contains(t, w.currentDetails(), "**a person must pay this money back**")
+		require.Contains(t, w.currentDetails(), "**a person must pay this money back**, then send the signal `refund-settled` with `{\"reference\":\"re_123\",\"actor\":\"you\"}`")
+		require.Contains(t, w.currentDetails(), "- **Hold**: `"+holdID+"`\n")
 	})
 	w.runPayment(paymentOf("P1", contract.CauseLate))
 }

@@ -198,12 +198,12 @@ func (e *entry) show() {
 			until, next = instant(*e.status.OfferUntil), "a press, or the offer lapses"
 		}
 	case contract.EntryHolding:
-		next = "the end of the hold " + e.status.HoldID
+		next = "the end of the hold " + verbatim(e.status.HoldID)
 	}
 	details(e.ctx,
 		"State", string(e.status.State),
-		"Lines", fmt.Sprintf("%d × %s", e.in.Quantity, e.in.SKU),
-		"Customer", name,
+		"Lines", fmt.Sprintf("%d × %s", e.in.Quantity, verbatim(e.in.SKU)),
+		"Customer", verbatim(name),
 		"Held until", until,
 		"Next", next,
 	)

@@ -32,6 +32,10 @@ func (w *world) Stock(_ context.Context, _ string, ev contract.StockEvent) (redi
 	out := redis.StockOutcome{EventID: ev.EventID}
 	var err error
 	out.Base, err = w.verb("stock "+ev.EventID, func() redis.Verdict {
+		out.N = w.applied[ev.EventID]
+		if out.N == 0 {
+			out.N = int64(len(w.applied)) + 1
+		}
 		switch {
 		case ev.Kind == contract.StockRestock:
 			out.Applied, out.Delta = true, ev.Units
@@ -41,10 +45,10 @@ func (w *world) Stock(_ context.Context, _ string, ev contract.StockEvent) (redi
 		default:
 			out.Applied, out.Delta = true, ev.Delta
 		}
-		if w.applied[ev.EventID] {
+		if w.applied[ev.EventID] != 0 {
 			return redis.Existing
 		}
-		w.applied[ev.EventID] = true
+		w.applied[ev.EventID] = out.N
 		w.free += out.Delta
 		return redis.OK
 	})

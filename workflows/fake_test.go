@@ -39,9 +39,9 @@ type world struct {
 
 	texts    []sms.Text
 	send     func(sms.Text) (sms.Receipt, error)
-	applied  map[string]bool // stock events
-	wakes    bool            // what a stock event answers
-	owner    string          // of the SKU's number, when it is another's
+	applied  map[string]int64 // stock event → the number of its decision
+	wakes    bool             // what a stock event answers
+	owner    string           // of the SKU's number, when it is another's
 	drain    func() redis.DrainOutcome
 	settings []redis.SettingsRequest
 	checks   int // how often Reconcile was asked for
@@ -52,7 +52,7 @@ var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func newWorld(t *testing.T) *world {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetDisableRegistrationAliasing(true)
-	w := &world{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, applied: map[string]bool{}}
+	w := &world{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, applied: map[string]int64{}}
 	w.SetStartTime(began)
 	w.SetTestTimeout(20 * time.Second)
 	guard := activities.Guard{Waker: w, ReopenSeconds: 1}

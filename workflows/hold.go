@@ -38,10 +38,11 @@ type hold struct {
 	status contract.HoldStatus
 
 	deadline timer
-	ends     time.Time       // the gate's deadline by the workflow's clock
-	paying   bool            // a payment has started and not failed
-	named    *contract.Money // by payment-started
-	cancels  bool            // given back because the workflow was cancelled
+	ends     time.Time                  // the gate's deadline by the workflow's clock
+	paying   bool                       // a payment has started and not failed
+	named    *contract.Money            // by the last payment-started
+	namedBy  map[string]*contract.Money // and by each payment reference; never ranged over
+	cancels  bool                       // given back because the workflow was cancelled
 
 	asks       []*ask                            // confirms that wait for their answer
 	answers    map[string]contract.ConfirmResult // by payment reference; never ranged over
@@ -73,6 +74,7 @@ func newHold(ctx workflow.Context, in contract.HoldInput) (*hold, error) {
 			Generation: in.Generation, OrderRef: in.OrderRef, Price: in.Price, CreatedAt: workflow.Now(ctx),
 		},
 		answers:   map[string]contract.ConfirmResult{},
+		namedBy:   map[string]*contract.Money{},
 		started:   workflow.GetSignalChannel(ctx, contract.SignalPaymentStarted),
 		succeeded: workflow.GetSignalChannel(ctx, contract.SignalPaymentSucceeded),
 		failed:    workflow.GetSignalChannel(ctx, contract.SignalPaymentFailed),
@@ -215,7 +217,7 @@ func (h *hold) onStarted(raw converter.RawValue) error {
 		return nil
 	}
 	if money != nil {
-		h.named = money
+		h.named, h.namedBy[m.PaymentRef] = money, money
 	}
 	if h.paying {
 		return nil

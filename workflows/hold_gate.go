@@ -61,7 +61,7 @@ func (h *hold) pay(p payment) (contract.ConfirmResult, error) {
 		return h.hand(p, contract.CauseSecond)
 	case h.status.State.Ended():
 		return h.hand(p, contract.CauseLate)
-	case h.named != nil && p.money != nil && *p.money != *h.named:
+	case h.otherAmount(p):
 		h.keep(p)
 		return contract.ConfirmResult{Outcome: contract.ConfirmAmountMismatch, Status: h.status}, nil
 	}
@@ -94,6 +94,16 @@ func (h *hold) pay(p payment) (contract.ConfirmResult, error) {
 		h.take(out)
 		return h.hand(p, contract.CauseLate)
 	}
+}
+
+// otherAmount: not what payment-started named for this reference, or, for one
+// that never started, for the last that did.
+func (h *hold) otherAmount(p payment) bool {
+	named := h.namedBy[p.ref]
+	if named == nil {
+		named = h.named
+	}
+	return named != nil && p.money != nil && *p.money != *named
 }
 
 // keep remembers money of another amount: it may still be put right, and if not
@@ -218,11 +228,11 @@ func (h *hold) show() {
 	}
 	details(h.ctx,
 		"State", string(h.status.State),
-		"Lines", fmt.Sprintf("%d × %s", h.line.Quantity, h.line.SKU),
-		"Customer", h.in.Customer,
+		"Lines", fmt.Sprintf("%d × %s", h.line.Quantity, verbatim(h.line.SKU)),
+		"Customer", verbatim(h.in.Customer),
 		"Held until", instant(h.status.ExpiresAt),
-		"Payment", h.status.PaymentRef,
-		"Order", h.in.OrderRef,
+		"Payment", verbatim(h.status.PaymentRef),
+		"Order", verbatim(h.in.OrderRef),
 		"Next", next,
 	)
 }

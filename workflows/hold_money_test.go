@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -110,6 +111,17 @@ func TestHoldMoneyOfAnotherAmount(t *testing.T) {
 		require.Equal(t, []string{contract.CauseMismatched}, w.causes())
 		require.Equal(t, "P1", w.payments[0].PaymentRef)
 	})
+	t.Run("each payment has its own amount", func(t *testing.T) {
+		w := begin(t) // P1 of 500
+		w.at(time.Minute+time.Second, func() {
+			m := contract.PaymentStarted{PaymentRef: "P2"}
+			m.Amount, m.Currency = money(700, "EUR")
+			w.SignalWorkflow(contract.SignalPaymentStarted, m)
+		})
+		w.at(2*time.Minute, func() { w.SignalWorkflow(contract.SignalPaymentSucceeded, paidAmount("P1", 500, "EUR")) })
+		require.Equal(t, "P1", w.runHold().PaymentRef)
+		require.Empty(t, w.payments)
+	})
 	t.Run("put right by the same payment", func(t *testing.T) {
 		w := begin(t)
 		w.at(2*time.Minute, func() { w.SignalWorkflow(contract.SignalPaymentSucceeded, paidAmount("P1", 50, "EUR")) })
@@ -133,6 +145,17 @@ func TestHoldParksWhatItCannotRead(t *testing.T) {
 			require.Equal(t, data, string(w.payments[0].Raw))
 			require.Regexp(t, "^raw-[0-9a-f]{64}$", w.payments[0].PaymentRef)
 		}
+	}
+	// A payload of any size neither stops the hold nor travels on whole.
+	huge := strings.Repeat("x", 1_600_000)
+	big := reserved(t)
+	big.at(time.Minute, func() { big.SignalWorkflow(contract.SignalPaymentSucceeded, raw(huge)) })
+	big.at(2*time.Minute, func() { big.SignalWorkflow(contract.SignalPaymentSucceeded, paid(huge)) })
+	big.at(3*time.Minute, func() { big.SignalWorkflow(contract.SignalPaymentSucceeded, paid("P1")) })
+	require.Equal(t, "P1", big.runHold().PaymentRef, "a reference of a megabyte is no reference")
+	require.Equal(t, []string{contract.CauseUndecodable, contract.CauseUndecodable}, big.causes())
+	for _, p := range big.payments {
+		require.Len(t, p.Raw, 32*1024)
 	}
 	// Readable, but no payment: nobody knows what it is worth.
 	w := reserved(t)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"go.temporal.io/sdk/converter"
 
@@ -17,10 +18,20 @@ type payment struct {
 	money *contract.Money // nil when the amount was not told
 }
 
+// What may travel on: longer references are no references of a payment, and a
+// payload beyond maxRaw stays in the history of the hold that got it.
+const (
+	maxRef = 200       // characters
+	maxRaw = 32 * 1024 // bytes
+)
+
 // newPayment refuses what is no payment.
 func newPayment(ref string, amount *int64, currency string) (payment, error) {
 	if ref == "" {
 		return payment{}, errors.New("payment_ref is empty: send the reference of the payment")
+	}
+	if n := utf8.RuneCountInString(ref); n > maxRef {
+		return payment{}, fmt.Errorf("payment_ref has %d characters: at most %d", n, maxRef)
 	}
 	money, err := newMoney(amount, currency)
 	return payment{ref: ref, money: money}, err
@@ -84,11 +95,11 @@ func paymentInput(holdID, sku string, p payment, cause string) contract.PaymentI
 }
 
 // undecodable is the Payment of a payload that nobody could read; the same
-// bytes always make the same one.
+// bytes always make the same one. Of a large one it carries the beginning.
 func undecodable(holdID, sku string, data []byte) contract.PaymentInput {
 	sum := sha256.Sum256(data)
 	in := paymentInput(holdID, sku, payment{ref: "raw-" + hex.EncodeToString(sum[:])}, contract.CauseUndecodable)
-	in.Raw = data
+	in.Raw = data[:min(len(data), maxRaw)]
 	return in
 }
 

@@ -99,7 +99,7 @@ func (p *moneyOwner) settle() (state, outcome string, err error) {
 			workflow.GetLogger(p.ctx).Warn("amount of a payment ignored", "payment", p.in.PaymentID, "error", merr)
 		}
 		out, err := gateStep[activities.HoldOutcome](p.ctx, "confirm", holdActivities.ConfirmHold, activities.ConfirmHoldInput{
-			SKU: p.in.SKU, HoldID: p.in.HoldID, PaymentRef: p.in.PaymentRef, Amount: money, Actor: "payment",
+			SKU: p.in.SKU, HoldID: p.in.HoldID, PaymentRef: p.in.PaymentRef, Amount: money, Actor: "payment", SameAmount: true,
 		})
 		switch {
 		case err != nil:
@@ -110,6 +110,8 @@ func (p *moneyOwner) settle() (state, outcome string, err error) {
 			return p.park(), outcome, nil
 		case out.Verdict == redis.Conflict:
 			outcome = contract.ConfirmConflict
+		case out.Verdict == redis.AmountMismatch:
+			outcome = contract.ConfirmAmountMismatch
 		}
 	}
 	out, err := gateStep[activities.HoldOutcome](p.ctx, "mark for refund", holdActivities.MarkRefund, activities.MarkRefundInput{
@@ -132,15 +134,19 @@ func (p *moneyOwner) park() string {
 	return contract.PaymentParked
 }
 
+// sendSettled is what an operator sends when it is done, ready to paste.
+const sendSettled = "send the signal `" + contract.SignalRefundSettled + "` with " +
+	"`{\"reference\":\"re_123\",\"actor\":\"you\"}`: the provider's reference and your name"
+
 func (p *moneyOwner) become(state string) {
 	p.status.State = state
 	setState(p.ctx, state)
 	next := "closes"
 	switch state {
 	case contract.PaymentRefundPending:
-		next = "**a person must pay this money back** and then send the signal `refund-settled` with the provider's reference"
+		next = "**a person must pay this money back**, then " + sendSettled
 	case contract.PaymentParked:
-		next = "**a person must find out what this money is**, pay it back or book it, and then send the signal `refund-settled`"
+		next = "**a person must find out what this money is**, pay it back or book it, then " + sendSettled
 	}
 	amount := ""
 	if p.in.Amount != nil {
@@ -148,8 +154,8 @@ func (p *moneyOwner) become(state string) {
 	}
 	details(p.ctx,
 		"State", state,
-		"Payment", p.in.PaymentRef+amount,
-		"Hold", p.in.HoldID,
+		"Payment", verbatim(p.in.PaymentRef)+amount,
+		"Hold", verbatim(p.in.HoldID),
 		"Cause", p.in.Cause,
 		"Next", next,
 	)

@@ -23,7 +23,7 @@ func Reconcile(ctx workflow.Context, in contract.ReconcileInput) (contract.Recon
 	if err != nil {
 		return report, err
 	}
-	details(ctx, "State", "waiting", "Lines", in.SKU, "Next", "the check of the closed gate")
+	details(ctx, "State", "waiting", "Lines", verbatim(in.SKU), "Next", "the check of the closed gate")
 	pause := workflow.NewTimerWithOptions(ctx, seconds(in.ReopenSeconds), workflow.TimerOptions{Summary: "leases end"})
 	if err := pause.Get(ctx, nil); err != nil {
 		return report, err
@@ -44,10 +44,14 @@ func Reconcile(ctx workflow.Context, in contract.ReconcileInput) (contract.Recon
 	case len(report.Differences) == 0:
 		state, next = "unknown", "nothing: no book and no stock of this SKU"
 	default:
-		state, next = "closed", "**a person must look**: "+strings.Join(report.Differences, "; ")
+		shown := make([]string, len(report.Differences))
+		for i, d := range report.Differences {
+			shown[i] = verbatim(d)
+		}
+		state, next = "closed", "**a person must look**: "+strings.Join(shown, "; ")
 		workflow.GetLogger(ctx).Error("gate stays closed", "sku", in.SKU, "differences", report.Differences)
 	}
-	details(ctx, "State", state, "Lines", in.SKU, "Next", next)
+	details(ctx, "State", state, "Lines", verbatim(in.SKU), "Next", next)
 	setState(ctx, state)
 	return report, nil
 }

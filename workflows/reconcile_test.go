@@ -33,7 +33,7 @@ type shut struct {
 
 func newShut(t *testing.T) *shut {
 	book := openBook()
-	book.Received, book.Corrected = 7, -1
+	book.Received, book.Corrected, book.DecidedN = 7, -1, 20
 	book.Events = []contract.BookEvent{
 		{EventID: "e1", Kind: contract.StockRestock, Applied: true, Delta: 5},
 		{EventID: "e2", Kind: contract.StockCorrection, Applied: true, Delta: -1},
@@ -41,7 +41,7 @@ func newShut(t *testing.T) *shut {
 	}
 	s := &shut{
 		world: newWorld(t),
-		found: redis.Inspection{ReplID: "r1", Counters: redis.Counters{Received: 7, Corrected: -1, Epoch: 4}, SoldHolds: 2},
+		found: redis.Inspection{ReplID: "r1", Counters: redis.Counters{Received: 7, Corrected: -1, Epoch: 4}, SoldHolds: 2, Owned: []string{"hold_2", "entry_1"}},
 		outcomes: map[string]redis.StockOutcome{
 			"e1": {Applied: true, Delta: 5}, "e2": {Applied: true, Delta: -1}, "e3": {},
 		},
@@ -136,7 +136,8 @@ func TestReconcileOpensWhatLostNothing(t *testing.T) {
 		"all agrees":                    func(*shut) {},
 		"an old outcome was purged":     func(s *shut) { delete(s.outcomes, "e1") },
 		"an old sale was purged":        func(s *shut) { s.soldHolds = 1 },
-		"a pending event was decided":   func(s *shut) { s.pending(9, redis.StockOutcome{Applied: true, Delta: 9}) },
+		"a pending event was decided":   func(s *shut) { s.pending(9, redis.StockOutcome{Applied: true, Delta: 9, N: 21}) },
+		"an old event was repeated":     func(s *shut) { s.repeated() },
 		"a pending event was not":       func(s *shut) { s.book.Pending = []contract.StockEvent{restock("e9", 9)} },
 		"a pending correction was made": func(s *shut) { s.pendingCorrection() },
 	} {
@@ -157,9 +158,15 @@ func (s *shut) pending(units int64, out redis.StockOutcome) {
 	s.found.Counters.Received += out.Delta
 }
 
+// repeated: the book has counted the event and forgotten it since.
+func (s *shut) repeated() {
+	s.book.Pending = []contract.StockEvent{restock("e0", 3)}
+	s.outcomes["e0"] = redis.StockOutcome{Applied: true, Delta: 3, N: 2}
+}
+
 func (s *shut) pendingCorrection() {
 	s.book.Pending = []contract.StockEvent{{EventID: "e9", Kind: contract.StockCorrection, Delta: -2}}
-	s.outcomes["e9"] = redis.StockOutcome{Applied: true, Delta: -2}
+	s.outcomes["e9"] = redis.StockOutcome{Applied: true, Delta: -2, N: 21}
 	s.found.Counters.Corrected -= 2
 }
 
@@ -176,6 +183,7 @@ func TestReconcileStaysClosed(t *testing.T) {
 		"Hold hold_2 is open":   func(s *shut) { s.missing["hold_2"] = true },
 		"WaitlistEntry entry_1": func(s *shut) { s.missing["entry_1"] = true },
 		"3 holds closed":        func(s *shut) { s.soldHolds = 3 },
+		"hold_9 is live":        func(s *shut) { s.found.Owned = append(s.found.Owned, "hold_9") },
 	} {
 		t.Run(word, func(t *testing.T) {
 			s := newShut(t)

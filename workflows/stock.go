@@ -177,11 +177,13 @@ func (s *stock) decided(ev contract.StockEvent, out activities.ApplyStockResult)
 	switch {
 	case !out.Applied:
 		s.book.Refused++
+	case out.N <= s.book.DecidedN: // a repeat of an event that the book had forgotten
 	case ev.Kind == contract.StockRestock:
 		s.book.Received += out.Delta
-	default:
+	case ev.Kind != contract.StockReturn:
 		s.book.Corrected += out.Delta
 	}
+	s.book.DecidedN = max(s.book.DecidedN, out.N)
 	s.dirty = s.dirty || out.Wake
 	s.show()
 }
@@ -236,7 +238,7 @@ func (s *stock) show() {
 	}
 	details(s.ctx,
 		"State", state,
-		"Lines", fmt.Sprintf("%s: received %d, corrected %d, refused events %d", s.sku, s.book.Received, s.book.Corrected, s.book.Refused),
+		"Lines", fmt.Sprintf("%s: received %d, corrected %d, refused events %d", verbatim(s.sku), s.book.Received, s.book.Corrected, s.book.Refused),
 		"Title", s.book.About.Title,
 		"Next", next,
 	)

@@ -69,6 +69,23 @@ func TestStockAppliesAnEventOnceByItsID(t *testing.T) {
 	require.Equal(t, 1, w.called("stock e1 ok"))
 }
 
+// An event that the book has forgotten and the gate still knows counts no second
+// time.
+func TestStockCountsAnOldEventOnce(t *testing.T) {
+	w := newWorld(t)
+	w.applied["e0"] = 1
+	w.at(time.Minute, func() {
+		w.SignalWorkflow(contract.SignalStockEvent, restock("e0", 40))
+		w.SignalWorkflow(contract.SignalStockEvent, restock("e1", 5))
+	})
+	book := openBook()
+	book.Received, book.DecidedN = 40, 1
+	out := w.runStock(contract.StockInput{SKU: chair, Book: book}, time.Hour)
+	require.EqualValues(t, 45, out.Book.Received)
+	require.EqualValues(t, 2, out.Book.DecidedN)
+	require.EqualValues(t, 5, w.free)
+}
+
 func TestStockRefusesWhatIsNoEvent(t *testing.T) {
 	w := newWorld(t)
 	w.at(time.Minute, func() {

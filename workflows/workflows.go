@@ -106,7 +106,8 @@ func setState(ctx workflow.Context, state string) {
 }
 
 // details writes the current details that operators read in the UI, as pairs of
-// name and value; an empty value has no line.
+// name and value; an empty value has no line. The UI reads them as Markdown:
+// whatever comes from outside goes through verbatim.
 func details(ctx workflow.Context, pairs ...string) {
 	var b strings.Builder
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -115,6 +116,23 @@ func details(ctx workflow.Context, pairs ...string) {
 		}
 	}
 	workflow.SetCurrentDetails(ctx, b.String())
+}
+
+// verbatim keeps Markdown off a text: two hyphens of an id would become a dash,
+// and a shopper's name could be a link. An empty text stays empty.
+func verbatim(s string) string {
+	s = strings.Join(strings.Fields(s), " ") // a code span has one line
+	if s == "" {
+		return ""
+	}
+	fence := "`"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	if len(fence) > 1 {
+		s = " " + s + " " // keeps a backtick at either end apart from the fence
+	}
+	return fence + s + fence
 }
 
 func instant(t time.Time) string {
