@@ -17,19 +17,24 @@ const progressEvery = 15 * time.Second
 // when nothing changed.
 func buildAll(ctx context.Context, c *console, set settings) error {
 	if set.temporalAddress == "" {
+		notice := ""
 		if _, err := os.Stat(temporalBin); err != nil {
-			c.say("building the embedded Temporal server, for the first time: more than a thousand packages, which takes some minutes of all cores. Later starts take seconds")
+			notice = "building the embedded Temporal server, more than a thousand packages: some minutes of all cores the first time, seconds when Go's build cache has them"
 		}
 		// Without the tables for debuggers the binary links faster.
-		if err := build(ctx, c, temporalBin, "-C", "dev/temporal", "-ldflags=-s -w", "-o", "../../"+temporalBin, "."); err != nil {
+		if err := build(ctx, c, temporalBin, notice, "-C", "dev/temporal", "-ldflags=-s -w", "-o", "../../"+temporalBin, "."); err != nil {
 			return err
 		}
 	}
-	return build(ctx, c, holdfastBin, "-o", holdfastBin, ".")
+	return build(ctx, c, holdfastBin, "", "-o", holdfastBin, ".")
 }
 
-// build runs `go build` and says every 15 s how far it is.
-func build(ctx context.Context, c *console, what string, args ...string) error {
+// build runs `go build` and says every 15 s how far it is. A build with a
+// notice, or one that took long, also says when it is done.
+func build(ctx context.Context, c *console, what, notice string, args ...string) error {
+	if notice != "" {
+		c.say("%s", notice)
+	}
 	// -C must come first; -v names each package as it is compiled.
 	if args[0] == "-C" {
 		args = append([]string{"build", "-C", args[1], "-v"}, args[2:]...)
@@ -54,8 +59,8 @@ func build(ctx context.Context, c *console, what string, args ...string) error {
 			if err != nil {
 				return fmt.Errorf("build %s: %w\n%s", what, err, out.tail())
 			}
-			if took := time.Since(started); took > progressEvery {
-				c.say("built %s in %s", what, took.Round(time.Second))
+			if took := time.Since(started); notice != "" || took > progressEvery {
+				c.say("built %s in %s", what, max(time.Second, took.Round(time.Second)))
 			}
 			return nil
 		case <-tick.C:

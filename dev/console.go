@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"path/filepath"
+	"regexp"
 	"sync"
 
 	"holdfast/dev/stack"
@@ -26,12 +28,23 @@ func (c *console) say(format string, args ...any) {
 	c.print("dev: " + fmt.Sprintf(format, args...))
 }
 
+// ended is what the supervisor says of a child that ended by itself.
+var ended = regexp.MustCompile(`^([a-z]+) died \((.*)\); (.*)$`)
+
 // child shows what the supervisor says. The children's own lines are in their
 // log files, where they hide nothing.
 func (c *console) child(name, line string) {
-	if name == stack.Supervisor {
-		c.say("%s", line)
+	if name != stack.Supervisor {
+		return
 	}
+	if m := ended.FindStringSubmatch(line); m != nil {
+		how := "died"
+		if m[2] == "exit status 0" { // somebody stopped it
+			how = "ended"
+		}
+		line = fmt.Sprintf("%s %s (%s); %s. Its log is %s", m[1], how, m[2], m[3], filepath.Join(stateDir, "logs", m[1]+".log"))
+	}
+	c.say("%s", line)
 }
 
 func (c *console) text(t text) {
@@ -63,15 +76,17 @@ Holdfast is up.
   Webhook secret  ` + stack.InventorySecret + `
   State and logs  ` + stateDir + ` (make dev RESET=1 starts over)
 
-CHAIR has no unit, TEE had 100 at first. Try, in another terminal:
+CHAIR had no unit and TEE 100 at the first start. Try, in another terminal:
 
   join the line for a chair
     ` + curl + `/v1/waitlist` + json + ` -d '{"sku":"CHAIR","phone":"+12025550101","name":"Ada","consent":true}'
-  one chair comes back: Ada gets a text with her link, shown below
+  one chair comes back: the first in line gets a text with a link, shown below
     ` + cli + `stock restock CHAIR 1
-  hold a tee as the shop's checkout does
+  take the chair: open the link of that text in a browser and press the button
+  hold a tee as the shop's checkout does: sent again it is the same hold, with
+  another Idempotency-Key it is another one
     ` + curl + `/v1/holds` + json + ` -H 'Idempotency-Key: cart-1' -d '{"sku":"TEE","quantity":1,"customer":"ada"}'
-  pay for it; HOLD_ID is from the answer before
+  pay for it; HOLD_ID is the hold_id of that answer
     ` + curl + `/v1/holds/HOLD_ID/confirm` + json + ` -d '{"payment_ref":"pay-1"}'
   the counters
     ` + cli + `stock get TEE

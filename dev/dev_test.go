@@ -173,7 +173,32 @@ func TestABuildThatFailsShowsWhy(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x\n\ngo 1.26\n"), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err := build(ctx, &console{out: io.Discard}, "x", "-C", dir, "-o", "x", ".")
+	err := build(ctx, &console{out: io.Discard}, "x", "", "-C", dir, "-o", "x", ".")
 	require.ErrorContains(t, err, "build x: exit status 1")
 	require.ErrorContains(t, err, "undefined: wrong")
+}
+
+func TestABuildWithANoticeSaysWhenItIsDone(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.go"), []byte("package main\n\nfunc main() {}\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x\n\ngo 1.26\n"), 0o600))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var out strings.Builder
+	require.NoError(t, build(ctx, &console{out: &out}, "x", "this takes a while", "-C", dir, "-o", "x", "."))
+	require.Regexp(t, `^dev: this takes a while\n(dev: building x: .*\n)*dev: built x in \d+s\n$`, out.String())
+}
+
+func TestAChildThatEndsIsNamedWithItsLog(t *testing.T) {
+	for said, want := range map[string]string{
+		"worker died (exit status 1); it starts again in 250ms": "dev: worker died (exit status 1); it starts again in 250ms. Its log is .dev/logs/worker.log\n",
+		"door died (exit status 0); it starts again in 1s":      "dev: door ended (exit status 0); it starts again in 1s. Its log is .dev/logs/door.log\n",
+		"door is back": "dev: door is back\n",
+	} {
+		var out strings.Builder
+		c := &console{out: &out}
+		c.child(stack.Supervisor, said)
+		c.child(stack.Door, "a line of its log")
+		require.Equal(t, want, out.String())
+	}
 }
