@@ -5,6 +5,7 @@ package connect
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -90,6 +91,21 @@ type redisLog struct{ log *slog.Logger }
 
 func (l redisLog) Printf(ctx context.Context, format string, v ...any) {
 	l.log.WarnContext(ctx, fmt.Sprintf(format, v...))
+}
+
+// CheckRedis asks the gate's server whether it can keep the gate's promise, and
+// refuses one that cannot. One that does not answer is only warned of: the gate
+// answers "unavailable" until it does. A stand-in is not asked.
+func CheckRedis(ctx context.Context, cfg *config.Config, rdb goredis.UniversalClient, log *slog.Logger) error {
+	if cfg.Gate.Fence == config.FenceOff {
+		return nil
+	}
+	err := redis.CheckServer(ctx, rdb, log)
+	if errors.Is(err, redis.ErrUnavailable) {
+		log.Warn("Redis does not answer yet", "error", err)
+		return nil
+	}
+	return err
 }
 
 // Gate makes the gate over rdb.

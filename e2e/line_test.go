@@ -152,3 +152,32 @@ func TestForgottenEntry(t *testing.T) {
 	}
 	h.judge(t, sku)
 }
+
+// A pause right after a restock burns nobody's turn: who was not told yet is
+// told when the sale goes on, in the same order.
+func TestAPauseRightAfterARestock(t *testing.T) {
+	h := sharedHouse(t)
+	ctx := t.Context()
+	const sku, people = "pause-after-restock", 20
+	h.opened(t, sku, 0)
+	entries := make([]shop.Entry, people)
+	for i := range entries {
+		var err error
+		entries[i], err = h.inLine(ctx, h.shop, sku, phone(900+i))
+		require.NoError(t, err)
+	}
+	require.NoError(t, h.shop.Restock(ctx, sku, people))
+	for _, verb := range []string{"pause", "resume"} {
+		a, err := h.shop.Call(ctx, "POST", "/v1/stock/"+sku+"/"+verb, nil)
+		require.NoError(t, err)
+		require.Equal(t, 200, a.Status, "%s", a)
+	}
+	for i, e := range entries {
+		text, err := h.offerText(ctx, e.EntryID)
+		require.NoError(t, err, "no. %d", i+1)
+		require.Equal(t, phone(900+i), text.To)
+		_, err = h.entryState(ctx, e.EntryID, "offered")
+		require.NoError(t, err, "no. %d", i+1)
+	}
+	h.judge(t, sku)
+}

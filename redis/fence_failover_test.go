@@ -111,7 +111,7 @@ func replicate(t *testing.T, s, master *goredis.Client, addr string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
 	require.NoError(t, err)
-	require.NoError(t, s.SlaveOf(t.Context(), host, port).Err())
+	require.NoError(t, s.ReplicaOf(t.Context(), host, port).Err())
 	inStep(t, master)
 }
 
@@ -144,7 +144,7 @@ func TestAPromotedReplicaAndAFailBackAreClosed(t *testing.T) {
 
 func promote(t *testing.T, rdb *goredis.Client) {
 	t.Helper()
-	require.NoError(t, rdb.SlaveOf(t.Context(), "NO", "ONE").Err())
+	require.NoError(t, rdb.ReplicaOf(t.Context(), "NO", "ONE").Err())
 }
 
 func TestFlushAllIsClosed(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 // checked answers what CheckServer says of a server started with args, and what
 // it warns of.
-func checked(t *testing.T, args ...string) (error, string) {
+func checked(t *testing.T, args ...string) (warnings string, err error) {
 	t.Helper()
 	server := startServer(t, args...)
 	return checkedServer(t, server)
@@ -30,28 +30,29 @@ func startServer(t *testing.T, args ...string) *redistest.Server {
 	return server
 }
 
-func checkedServer(t *testing.T, server *redistest.Server) (error, string) {
+func checkedServer(t *testing.T, server *redistest.Server) (warnings string, err error) {
 	t.Helper()
 	rdb := server.Client()
 	t.Cleanup(func() { rdb.Close() })
-	var warnings bytes.Buffer
-	return CheckServer(t.Context(), rdb, slog.New(slog.NewTextHandler(&warnings, nil))), warnings.String()
+	var log bytes.Buffer
+	err = CheckServer(t.Context(), rdb, slog.New(slog.NewTextHandler(&log, nil)))
+	return log.String(), err
 }
 
 func TestAServerThatKeepsItsWordIsTaken(t *testing.T) {
-	err, warnings := checked(t, "--appendonly", "yes")
+	warnings, err := checked(t, "--appendonly", "yes")
 	require.NoError(t, err)
 	require.Empty(t, warnings)
 }
 
 func TestWithoutAppendOnlyFileItWarns(t *testing.T) {
-	err, warnings := checked(t, "--appendonly", "no")
+	warnings, err := checked(t, "--appendonly", "no")
 	require.NoError(t, err)
 	require.Contains(t, warnings, "Set appendonly yes")
 }
 
 func TestAServerThatEvictsIsRefused(t *testing.T) {
-	err, _ := checked(t, "--appendonly", "yes", "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+	_, err := checked(t, "--appendonly", "yes", "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 	require.ErrorContains(t, err, `maxmemory-policy "allkeys-lru"`)
 	require.NotErrorIs(t, err, ErrUnavailable)
 }
@@ -59,20 +60,20 @@ func TestAServerThatEvictsIsRefused(t *testing.T) {
 func TestReplicas(t *testing.T) {
 	master := startServer(t, "--appendonly", "yes")
 	replica := replicaOf(t, master)
-	err, _ := checkedServer(t, replica)
+	_, err := checkedServer(t, replica)
 	require.ErrorContains(t, err, "point redis.addrs at the master")
 
-	err, warnings := checkedServer(t, master)
+	warnings, err := checkedServer(t, master)
 	require.NoError(t, err)
 	require.Contains(t, warnings, "acknowledges writes that no replica has")
 	rdb := master.Client()
 	defer rdb.Close()
 	require.NoError(t, rdb.ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
-	err, warnings = checkedServer(t, master)
+	warnings, err = checkedServer(t, master)
 	require.NoError(t, err)
 	require.Contains(t, warnings, "min_replicas_max_lag=10")
 	require.NoError(t, rdb.ConfigSet(t.Context(), "min-replicas-max-lag", "5").Err())
-	err, warnings = checkedServer(t, master)
+	warnings, err = checkedServer(t, master)
 	require.NoError(t, err)
 	require.Empty(t, warnings)
 }
@@ -85,7 +86,7 @@ func TestAnOldVersionIsRefused(t *testing.T) {
 func TestASilentServerIsUnavailable(t *testing.T) {
 	server := startServer(t)
 	server.Kill()
-	err, _ := checkedServer(t, server)
+	_, err := checkedServer(t, server)
 	require.ErrorIs(t, err, ErrUnavailable)
 	var refused net.Error
 	require.True(t, errors.As(err, &refused))

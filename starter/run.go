@@ -30,6 +30,9 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 		return err
 	}
 	defer rdb.Close()
+	if err := connect.CheckRedis(ctx, cfg, rdb, log); err != nil {
+		return err
+	}
 	temporal, err := connect.LazyTemporal(cfg, log)
 	if err != nil {
 		return err

@@ -50,6 +50,9 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 		return err
 	}
 	defer rdb.Close()
+	if err := connect.CheckRedis(ctx, cfg, rdb, log); err != nil {
+		return err
+	}
 	gate := connect.Gate(cfg, rdb, log)
 	c, err := connect.Temporal(ctx, cfg, log)
 	if err != nil {
