@@ -1,7 +1,8 @@
 -- confirm: a live hold becomes a sale by a payment. First to pay wins.
 -- ARGV +1 hold id, +2 payment ref, +3 amount, +4 currency, +5 actor, +6 "1" to
 -- retake an expired hold: straight from available to sold, if nobody eligible
--- waits, the SKU is neither paused nor ended and the person is within limits.
+-- waits, the SKU is neither paused nor ended, the person is within limits and
+-- has pressed no other offer of the entry; an offer not pressed goes back.
 -- +7 "1" to refuse an amount other than the one that payment-started named.
 -- The same ref again: ok. Refused: amount-mismatch, refunded (the ref is marked), hold-ended,
 -- payment-conflict (another ref made the sale), shortfall, unknown.
@@ -16,15 +17,21 @@ if state == 'sold' then
   return finish_hold(h[H_REF] == ref and 'ok' or 'payment-conflict', h)
 end
 if marked(h, ref) then return finish_hold('refunded', h) end
-local retake = false
+local retake, other = false, nil
 if state ~= 'held' and state ~= 'provisional' then
   retake = state == 'expired' and arg(6) == '1' and open_to_all() >= units and room(h[H_PERSON]) >= units
+  local e = h[H_ENTRY] ~= '' and get_entry(h[H_ENTRY])
+  if e and e[E_HOLD] ~= id then
+    retake = retake and e[E_STATE] ~= 'holding'
+    other = e[E_STATE] == 'offered' and e[E_HOLD]
+  end
   if not retake then return finish_hold('hold-ended', h) end
 end
 if arg(7) == '1' and arg(4) ~= '' and h[H_CURRENCY] ~= '' and (arg(3) ~= h[H_AMOUNT] or arg(4) ~= h[H_CURRENCY]) then
   return finish_hold('amount-mismatch', h)
 end
 if S.on_hand < units then return finish_hold('shortfall', h) end
+if other then give_back(other, get_hold(other), 'released', 'release', 'bought', arg(5)) end
 if retake then
   count(h[H_PERSON], units)
   h[H_RETAKEN] = 1

@@ -491,6 +491,10 @@ func (m *model) confirm(id, ref string, retake bool) Verdict {
 	}
 	claimed := h.state == contract.HoldHeld || h.state == contract.HoldProvisional
 	retake = retake && h.state == contract.HoldExpired && m.open() >= h.units && m.room(h.person) >= h.units
+	e := m.entries[h.entry]
+	if e != nil && e.hold != id && e.state == contract.EntryHolding {
+		retake = false // another offer of the entry has been pressed
+	}
 	switch {
 	case !claimed && !retake:
 		return HoldEnded
@@ -499,6 +503,9 @@ func (m *model) confirm(id, ref string, retake bool) Verdict {
 	case claimed:
 		m.held -= h.units
 	default:
+		if e != nil && e.hold != id && e.state == contract.EntryOffered {
+			m.giveBack(e.hold, contract.HoldReleased)
+		}
 		m.count(h.person, h.units)
 		h.retaken = true
 	}

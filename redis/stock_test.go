@@ -3,6 +3,7 @@ package redis
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -59,6 +60,29 @@ func TestCorrectionNeverTakesClaimedUnitsUnasked(t *testing.T) {
 	f.restock("e2", 1)
 	require.Equal(t, OK, f.confirm(b, "pi_b").Verdict)
 	require.Equal(t, [4]int64{0, 0, 0, 2}, f.parts())
+}
+
+// Somebody pays for an expired hold while their entry has been offered another
+// unit: one sale, and the other offer goes back.
+func TestARetakeGivesTheOtherOfferBack(t *testing.T) {
+	f := open(t, 0)
+	f.g.opts.MissedKeep = 1
+	entry := f.waits("a", 1)
+	f.restock("e1", 1)
+	first := f.entry(entry).HoldID
+	f.press(first)
+	f.adopt(first, true)
+	f.pass(10 * time.Minute)
+	f.release(first, contract.ReasonExpired)
+	f.restock("e2", 1)
+	second := f.entry(entry).HoldID
+	require.NotEqual(t, first, second)
+	out := must[HoldOutcome](f)(f.g.Confirm(t.Context(), ConfirmRequest{SKU: f.sku, HoldID: first, PaymentRef: "pi", Retake: true}))
+	require.Equal(t, OK, out.Verdict)
+	require.Equal(t, contract.HoldReleased, f.hold(second).State)
+	require.Equal(t, contract.EntryBought, f.entry(entry).State)
+	require.Equal(t, Existing, f.press(second).Verdict, "it makes no entry live again")
+	require.Equal(t, [4]int64{1, 0, 0, 1}, f.parts())
 }
 
 func TestUnitsStayBelowTheLimit(t *testing.T) {
