@@ -253,7 +253,7 @@ func TestOnlyLastingViolationsCount(t *testing.T) {
 }
 
 func TestRecordsAreDecodedAsDocumented(t *testing.T) {
-	h, err := decodeHold(`["sold",2,"person","entry_a",3,1800000000000,1800000600000,7,1800000000001,0,0,0,0,0,"","",1800000000500,"","pay_1",["pay_2"]]`)
+	h, err := decodeHold(`["sold",2,"person","entry_a",3,1800000000000,1800000600000,7,1800000000001,0,0,0,0,0,"","",1800000000500,"","pay_1",["pay_2"],0,0]`)
 	require.NoError(t, err)
 	require.Equal(t, Hold{
 		State: "sold", Units: 2, Person: "person", Entry: "entry_a", Ended: at(0.5), PaymentRef: "pay_1",
