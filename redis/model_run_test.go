@@ -68,6 +68,7 @@ func TestGateAgreesWithTheModel(t *testing.T) {
 			"more stock":  r.stepRestock,
 			"told paused": r.stepToldWhilePaused,
 			"lapse due":   r.stepLapseDue,
+			"dead press":  r.stepDeadPress,
 			"shortfall":   r.stepShortfall,
 			"told":        r.stepTold,
 			"confirm":     r.stepConfirm,
@@ -529,6 +530,25 @@ func (r *run) stepLapseDue(rt *rapid.T) {
 	out := r.lapse(id)
 	r.m.sweep()
 	r.did(rt, "lapse", out.Verdict, r.m.lapse(id))
+}
+
+// stepDeadPress presses an offer twice shortly before its deadline, and nobody
+// adopts it: the deadline moves the first time only.
+func (r *run) stepDeadPress(rt *rapid.T) {
+	id := r.pickHold(rt, contract.HoldOffered)
+	out := r.told(id, true)
+	r.m.sweep()
+	r.did(rt, "told", out.Verdict, r.m.told(id, true))
+	if h := r.m.holds[id]; h != nil && h.state == contract.HoldOffered {
+		r.move(time.Duration(max(0, h.deadline-r.m.ms()-1)) * time.Millisecond)
+	}
+	for range 2 {
+		out = r.press(id)
+		r.m.sweep()
+		r.did(rt, "press", out.Verdict, r.m.reserve(id, "", 0, true))
+		r.move(testLease)
+		r.stepDrain(rt)
+	}
 }
 
 func (r *run) stepShortfall(rt *rapid.T) {
