@@ -45,7 +45,7 @@ func (a *Stock) DrainOutbox(ctx context.Context, in SKURef) (DrainReport, error)
 		if err := ctx.Err(); err != nil {
 			return d.report, a.gateError(ctx, in.SKU, "drain", err)
 		}
-		if len(out.Items) < drainBatch && !freed {
+		if len(out.Items) < drainBatch && !freed && !out.AtOnce {
 			d.report.NextMillis = (out.Next + time.Millisecond - 1).Milliseconds()
 			return d.report, nil
 		}

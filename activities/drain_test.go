@@ -155,6 +155,21 @@ func TestDrainStartsEntriesSideBySide(t *testing.T) {
 	require.Empty(t, o.left)
 }
 
+// The gate makes offers in bites smaller than a batch. A big restock is one
+// drain all the same.
+func TestDrainGoesOnAfterABiteOfTheGate(t *testing.T) {
+	var bites []redis.DrainOutcome
+	for i := range 3 {
+		bites = append(bites, redis.DrainOutcome{Items: []redis.Item{start(fmt.Sprintf("entry_%d", i))}, Next: time.Millisecond, AtOnce: true})
+	}
+	bites[2].AtOnce, bites[2].Next = false, 30*time.Second
+	o := newOutbox(bites...)
+	report, err := o.drain(t)
+	require.NoError(t, err)
+	require.Equal(t, activities.DrainReport{Started: 3, NextMillis: 30_000}, report)
+	require.Empty(t, o.left)
+}
+
 func TestDrainTellsInOrder(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	o := newOutbox(redis.DrainOutcome{Items: []redis.Item{

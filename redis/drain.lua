@@ -23,21 +23,24 @@ for _, member in ipairs(due) do
     local handed = redis.call('HINCRBY', K_PARCELS, '#' .. member, 1)
     local wait = handed > 20 and 600000000 or 30000000
     redis.call('ZADD', K_OUTBOX, int(now_us + wait + taken - 1), member)
-    local hold = kind == 'o' and id or ''
-    local h = hold ~= '' and get_hold(hold)
-    local entry = kind == 'o' and (h and h[H_ENTRY] or '') or id
-    local e = entry ~= '' and get_entry(entry)
-    if kind == 'e' and e and e[E_HOLD] ~= '' then
-      hold = e[E_HOLD]
-      h = get_hold(hold)
+    -- Records go out as they are stored.
+    local hold, held, entry = '', '', id
+    if kind == 'o' then
+      hold, held = id, redis.call('HGET', K_HOLDS, id) or ''
+      entry = held ~= '' and cjson.decode(held)[H_ENTRY] or ''
+    end
+    local entered = entry ~= '' and redis.call('HGET', K_ENTRIES, entry) or ''
+    if kind == 'e' and entered ~= '' then
+      hold = cjson.decode(entered)[E_HOLD]
+      held = hold ~= '' and redis.call('HGET', K_HOLDS, hold) or ''
     end
     items[#items + 1] = member
     items[#items + 1] = handed - 1
     items[#items + 1] = kind == 's' and redis.call('HGET', K_PARCELS, member) or ''
     items[#items + 1] = entry
-    items[#items + 1] = e and cjson.encode(e) or ''
+    items[#items + 1] = entered
     items[#items + 1] = hold
-    items[#items + 1] = h and cjson.encode(h) or ''
+    items[#items + 1] = held
   end
 end
 -- When to come again: at once, or at the next thing that no other call brings.

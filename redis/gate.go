@@ -282,7 +282,7 @@ func (g *Gate) Drain(ctx context.Context, sku string, limit int) (DrainOutcome, 
 	}
 	out := DrainOutcome{Base: r.base()}
 	if left := r.int(2); left >= 0 {
-		out.Next = max(ms(left), time.Millisecond)
+		out.Next, out.AtOnce = max(ms(left), time.Millisecond), left == 0
 	}
 	kinds := map[byte]ItemKind{'s': ItemStart, 'o': ItemOffer, 'e': ItemEnd}
 	const places = 7

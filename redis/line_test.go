@@ -395,11 +395,11 @@ func TestABigRestockIsOfferedInBoundedBites(t *testing.T) {
 		entries = append(entries, f.waits(fmt.Sprint("p", i), 1))
 	}
 	out := f.restock("e1", 100)
-	require.Equal(t, int64(32), out.Counters.Offered)
+	require.Equal(t, int64(16), out.Counters.Offered)
 	require.Equal(t, int64(0), out.Counters.OpenToAll, "what is not yet offered is the line's")
 	require.True(t, out.Wake)
 	var told []string
-	for range 4 {
+	for range 7 {
 		for _, item := range f.drain().Items {
 			told = append(told, item.EntryID)
 		}

@@ -1,4 +1,7 @@
--- Shared by every verb. KEYS are the fourteen keys of one SKU in the order of
+-- Shared by every verb: what a call needs before it knows what it will do. The
+-- rest is in settle.lua. All of it is made anew at each call, and a function
+-- costs as much as a read; so reserve decides a plain walk-in (walk_in.lua) before
+-- settle.lua is made. KEYS are the fourteen keys of one SKU in the order of
 -- keys.go. ARGV: 1 nonce (16 fresh bytes), 2 SKU number, 3 lease ms, 4 retention
 -- of ended records ms, 5 retention of sales ms, 6 "1" when the fence is on,
 -- 7 the time in microseconds (tests only, else 0), 8 greatest age of an offer ms,
@@ -15,7 +18,7 @@ local NONCE, NUMBER = ARGV[1], ARGV[2]
 local LEASE, KEEP, KEEP_SALE = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local FENCED, MAX_AGE, MISSED_KEEP = ARGV[6] == '1', tonumber(ARGV[8]), tonumber(ARGV[9])
 
-local SWEEP_BOUND, OFFER_BOUND, PURGE_BOUND = 64, 32, 4
+local SWEEP_BOUND, OFFER_BOUND, PURGE_BOUND = 32, 16, 4 -- a full sweep and a full settle stay below 2 ms
 local BACK_MS = 120000 -- an offer that comes back from a dead press can be pressed again for this long
 
 -- One reading of the only clock. Microseconds stay below 2^53.
@@ -30,18 +33,21 @@ local function arg(i) return ARGV[9 + i] end
 local function num(i) return tonumber(ARGV[9 + i]) end
 local function int(x) return string.format('%.0f', x) end
 
--- Stock: read once, written once.
-local FIELDS = {
-  'fence', 'on_hand', 'held', 'offered', 'sold', 'received', 'corrected', 'returned', 'gen',
-  'epoch', 'n', 'stamp', 'paused', 'ends', 'woke', 'quiet', 'level', 'limit',
-  'ripe', 'green', 'green_at',
-}
-local S, changed, MISSING = {}, {}, false
+-- Stock: read once, written once. The fields that only changes ask for are read
+-- by settle.lua.
+local S, changed = {}, {}
+local function read_stock(names)
+  local v = redis.call('HMGET', K_STOCK, unpack(names))
+  for i, name in ipairs(names) do S[name] = tonumber(v[i] or 0) end
+  return v
+end
+local MISSING
 do
-  local v = redis.call('HMGET', K_STOCK, unpack(FIELDS))
-  MISSING = not v[2]
-  S.fence = v[1]
-  for i = 2, #FIELDS do S[FIELDS[i]] = tonumber(v[i] or '0') end
+  local v = read_stock({
+    'fence', 'on_hand', 'held', 'offered', 'sold', 'gen', 'epoch', 'n', 'paused', 'ends', 'woke', 'limit',
+    'ripe', 'green', 'green_at',
+  })
+  S.fence, MISSING = v[1], not v[2]
 end
 -- No new offers, walk-in holds or retakes any more; told offers and live holds
 -- go on.
@@ -52,14 +58,16 @@ local function flush()
   local args = {}
   for field in pairs(changed) do
     args[#args + 1] = field
-    args[#args + 1] = int(S[field])
+    args[#args + 1] = S[field]
   end
   if #args > 0 then redis.call('HSET', K_STOCK, unpack(args)) end
   changed = {}
 end
 
 local function replication_id()
-  return string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+  local info = redis.call('INFO', 'replication')
+  local _, last = string.find(info, 'master_replid:', 1, true)
+  return string.sub(info, last + 1, last + 40)
 end
 
 -- The fence: the replication id changes whenever this server may have lost
@@ -89,50 +97,40 @@ local function put_hold(id, h)
   h[H_VERSION] = h[H_VERSION] + 1
   redis.call('HSET', K_HOLDS, id, cjson.encode(h))
 end
-local function marked(h, ref)
-  if h[H_REFUNDED] == 0 then return false end
-  for _, m in ipairs(h[H_REFUNDED]) do
-    if m == ref then return true end
-  end
-  return false
-end
-local function mark(h, ref)
-  if h[H_REFUNDED] == 0 then h[H_REFUNDED] = {} end
-  table.insert(h[H_REFUNDED], ref)
-end
-local function get_entry(id)
-  local raw = redis.call('HGET', K_ENTRIES, id)
-  return raw and cjson.decode(raw)
-end
-local function put_entry(id, e)
-  e[E_VERSION] = e[E_VERSION] + 1
-  redis.call('HSET', K_ENTRIES, id, cjson.encode(e))
-end
-local function entry_live(e)
-  return e[E_STATE] == 'waiting' or e[E_STATE] == 'offered' or e[E_STATE] == 'holding'
-end
-local function purge_later(member, keep)
-  redis.call('ZADD', K_PURGE, NOW + keep, member)
-end
-
--- A stamp is unique, grows strictly and is the time in microseconds.
-local function stamp()
-  set('stamp', math.max(S.stamp + 1, NOW_US))
-  return S.stamp
-end
-local function outbox_add(member) redis.call('ZADD', K_OUTBOX, int(stamp()), member) end
-local function outbox_drop(member)
-  redis.call('ZREM', K_OUTBOX, member)
-  redis.call('HDEL', K_PARCELS, member, '#' .. member)
-end
-local function outbox_due() return int(math.max(NOW_US, S.stamp)) end
 
 -- One line for each movement, with the counters after it. All fields always in
 -- the same order: the stream then stores their names once.
 local function ledger(verb, kind, units, ref, o)
   add('n', 1)
-  redis.call('XADD', K_LEDGER, '*', 't', NOW, 'e', S.epoch, 'n', int(S.n), 'v', verb, 'k', kind, 'u', units,
+  redis.call('XADD', K_LEDGER, '*', 't', NOW, 'e', S.epoch, 'n', S.n, 'v', verb, 'k', kind, 'u', units,
     'i', ref, 'p', o.person or '', 'a', o.actor or '', 'r', o.reason or '', 'g', S.gen, 'f', o.ref or '',
-    'm', o.amount or '', 'c', o.currency or '', 'oh', int(S.on_hand), 'h', int(S.held), 'o', int(S.offered),
-    's', int(S.sold))
+    'm', o.amount or '', 'c', o.currency or '', 'oh', S.on_hand, 'h', S.held, 'o', S.offered, 's', S.sold)
 end
+
+local function available() return S.on_hand - S.held - S.offered end
+
+-- The first entry whose acknowledgement the line waits for. It is waited for
+-- during one lease; and longer, up to OUTAGE_MS, while nobody who joined later
+-- has acknowledged a lease ago: then it is not this entry that is silent, it is
+-- our workers, and their outage costs nobody a turn.
+local OUTAGE_MS = 300000
+local function passed_over_up_to()
+  return math.min(NOW_US - LEASE * 1000, math.max(S.ripe, NOW_US - OUTAGE_MS * 1000))
+end
+local function first_fresh()
+  local f = redis.call('ZRANGEBYSCORE', K_FRESH, '(' .. int(passed_over_up_to()), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return f[2] and tonumber(f[2])
+end
+local function waiting()
+  return redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_FRESH) + redis.call('ZCARD', K_PARKED)
+end
+local function someone_eligible() return redis.call('ZCARD', K_LINE) > 0 or first_fresh() ~= nil end
+local function open_to_all()
+  local free = available()
+  if free <= 0 or S.paused == 1 or ENDED or someone_eligible() then return 0 end
+  return free
+end
+
+-- What a person has: live claims and sales that did not come back.
+local function has(person) return tonumber(redis.call('HGET', K_TALLY, person) or '0') end
+local function room(person) return S.limit == 0 and math.huge or S.limit - has(person) end

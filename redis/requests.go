@@ -149,6 +149,8 @@ type DrainOutcome struct {
 	Base
 	Items []Item
 	Next  time.Duration
+	// AtOnce says that the call stopped at a bound of its own.
+	AtOnce bool
 }
 
 // OpenRequest sets the fence. New opens a SKU that has no stock key; otherwise

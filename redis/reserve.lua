@@ -4,7 +4,6 @@
 -- Repeat: provisional → lease renewed; swept → tried afresh; anything else → as
 -- it is ("existing"). A press never makes a record.
 -- Answers {verdict, wake, ms left, ms now, waiting, record}.
-if SHUT then return SHUT end
 local id, units, press = arg(1), num(2), arg(4) == '1'
 if sweep() then return finish_hold('again', nil) end
 local h = get_hold(id)
@@ -33,19 +32,5 @@ if press and state == 'offered' then
   return finish_hold('ok', h)
 end
 if h and (state ~= 'swept' or press) then return finish_hold('existing', h) end
-if S.paused == 1 then return finish_hold('paused', nil) end
-if ENDED then return finish_hold('sale-ended', nil) end
-if room(arg(3)) < units then return finish_hold('limit-reached', nil) end
-if open_to_all() < units then
-  local line = someone_eligible() or S.offered > 0
-  return finish_hold(line and 'reserved-for-line' or 'sold-out', nil, waiting())
-end
-local version = h and h[H_VERSION] or 0
-h = new_hold('provisional', units, arg(3), '', S.gen, NOW + LEASE)
-h[H_VERSION] = version
-add('held', units)
-count(arg(3), units)
-put_hold(id, h)
-redis.call('ZADD', K_LEASES, h[H_DEADLINE], id)
-ledger('reserve', 'walk-in', units, id, { person = arg(3), actor = arg(5) })
-return finish_hold('ok', h)
+local verdict, new, people = walk_in(id, units, arg(3), arg(5), h and h[H_VERSION] or 0)
+return finish_hold(verdict, new, people)

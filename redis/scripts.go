@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -16,9 +17,11 @@ import (
 //go:embed *.lua
 var luaFiles embed.FS
 
-// script is one verb: the prelude in its two halves and the verb's own file.
+// script is one verb: the prelude, what the verb decides before the rest is made
+// if it has such a file, the rest, and the verb's own file.
 type script struct {
-	name string
+	name  string
+	files []string
 	// shebang makes Redis refuse the script before its first write when memory
 	// is short; plain is for the stand-in, which does not know the header.
 	shebang, plain *goredis.Script
@@ -27,8 +30,8 @@ type script struct {
 // all verbs, in the order of their loading.
 var all []*script
 
-func load(name string) *script {
-	s := &script{name: name}
+func load(name string, early ...string) *script {
+	s := &script{name: name, files: slices.Concat([]string{"prelude"}, early, []string{"settle", name})}
 	s.assemble(func(file string) string {
 		text, err := luaFiles.ReadFile(file)
 		if err != nil {
@@ -41,7 +44,10 @@ func load(name string) *script {
 }
 
 func (s *script) assemble(read func(file string) string) {
-	text := read("prelude.lua") + read("settle.lua") + read(s.name+".lua")
+	var text string
+	for _, file := range s.files {
+		text += read(file + ".lua")
+	}
 	s.shebang, s.plain = goredis.NewScript("#!lua\n"+text), goredis.NewScript(text)
 }
 
@@ -49,7 +55,7 @@ var (
 	verbStock      = load("stock")
 	verbJoin       = load("join")
 	verbLeave      = load("leave")
-	verbReserve    = load("reserve")
+	verbReserve    = load("reserve", "walk_in")
 	verbAdoptHold  = load("adopt_hold")
 	verbAdoptEntry = load("adopt_entry")
 	verbAdoptOffer = load("adopt_offer")

@@ -1,19 +1,44 @@
--- The second half of the prelude: the line, the endings, and settle.
+-- The second half of what the verbs share: the line, the endings, and settle.
+read_stock({ 'received', 'corrected', 'returned', 'stamp', 'quiet', 'level' })
 
-local function available() return S.on_hand - S.held - S.offered end
+local function marked(h, ref)
+  if h[H_REFUNDED] == 0 then return false end
+  for _, m in ipairs(h[H_REFUNDED]) do
+    if m == ref then return true end
+  end
+  return false
+end
+local function mark(h, ref)
+  if h[H_REFUNDED] == 0 then h[H_REFUNDED] = {} end
+  table.insert(h[H_REFUNDED], ref)
+end
+local function get_entry(id)
+  local raw = redis.call('HGET', K_ENTRIES, id)
+  return raw and cjson.decode(raw)
+end
+local function put_entry(id, e)
+  e[E_VERSION] = e[E_VERSION] + 1
+  redis.call('HSET', K_ENTRIES, id, cjson.encode(e))
+end
+local function entry_live(e)
+  return e[E_STATE] == 'waiting' or e[E_STATE] == 'offered' or e[E_STATE] == 'holding'
+end
+local function purge_later(member, keep)
+  redis.call('ZADD', K_PURGE, NOW + keep, member)
+end
 
--- The first entry whose acknowledgement the line waits for. It is waited for
--- during one lease; and longer, up to OUTAGE_MS, while nobody who joined later
--- has acknowledged a lease ago: then it is not this entry that is silent, it is
--- our workers, and their outage costs nobody a turn.
-local OUTAGE_MS = 300000
-local function passed_over_up_to()
-  return math.min(NOW_US - LEASE * 1000, math.max(S.ripe, NOW_US - OUTAGE_MS * 1000))
+-- A stamp is unique, grows strictly and is the time in microseconds.
+local function stamp()
+  set('stamp', math.max(S.stamp + 1, NOW_US))
+  return S.stamp
 end
-local function first_fresh()
-  local f = redis.call('ZRANGEBYSCORE', K_FRESH, '(' .. int(passed_over_up_to()), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  return f[2] and tonumber(f[2])
+local function outbox_add(member) redis.call('ZADD', K_OUTBOX, int(stamp()), member) end
+local function outbox_drop(member)
+  redis.call('ZREM', K_OUTBOX, member)
+  redis.call('HDEL', K_PARCELS, member, '#' .. member)
 end
+local function outbox_due() return int(math.max(NOW_US, S.stamp)) end
+
 -- ripe is the latest arrival that was acknowledged at least a lease ago, green
 -- the latest one since green_at.
 local function ripen()
@@ -27,19 +52,6 @@ local function acknowledged(arrival)
   if S.green == 0 then set('green_at', NOW) end
   if arrival > S.green then set('green', arrival) end
 end
-local function waiting()
-  return redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_FRESH) + redis.call('ZCARD', K_PARKED)
-end
-local function someone_eligible() return redis.call('ZCARD', K_LINE) > 0 or first_fresh() ~= nil end
-local function open_to_all()
-  local free = available()
-  if free <= 0 or S.paused == 1 or ENDED or someone_eligible() then return 0 end
-  return free
-end
-
--- What a person has: live claims and sales that did not come back.
-local function has(person) return tonumber(redis.call('HGET', K_TALLY, person) or '0') end
-local function room(person) return S.limit == 0 and math.huge or S.limit - has(person) end
 
 -- Parked entries keep their place and are passed over. A new generation brings
 -- all of them back; who is still at the limit is parked again when met.
@@ -54,13 +66,29 @@ local function unpark(id, e)
   redis.call('ZREM', K_PARKED, id)
   redis.call('ZADD', K_LINE, e[E_ARRIVAL], id)
 end
+-- The smaller of the two sets goes into the greater: a few who missed their turn
+-- must not cost a walk over a long line.
 local function raise_generation()
   add('gen', 1)
-  if redis.call('EXISTS', K_PARKED) == 1 then
-    redis.call('ZUNIONSTORE', K_LINE, 2, K_LINE, K_PARKED)
+  local parked, line = redis.call('ZCARD', K_PARKED), redis.call('ZCARD', K_LINE)
+  if parked == 0 then return end
+  local from, to = K_PARKED, K_LINE
+  if line < parked then from, to = K_LINE, K_PARKED end
+  for first = 0, math.min(parked, line) - 1, 1000 do
+    local scores = {}
+    local some = redis.call('ZRANGE', from, first, first + 999, 'WITHSCORES')
+    for i = 1, #some, 2 do
+      scores[i], scores[i + 1] = some[i + 1], some[i]
+    end
+    redis.call('ZADD', to, unpack(scores))
+  end
+  if from == K_PARKED then
     redis.call('DEL', K_PARKED)
+  else
+    redis.call('RENAME', K_PARKED, K_LINE)
   end
 end
+
 -- A claim or sale of a person came or went. One who was parked at the limit is
 -- looked at again.
 local function count(person, delta)

@@ -1,0 +1,35 @@
+-- The walk-in, which a stampede is made of, decided before settle.lua is made.
+if SHUT then return SHUT end
+
+-- Answers the verdict, the new hold, and how many wait if it was refused.
+local function walk_in(id, units, person, actor, version)
+  if S.paused == 1 then return 'paused' end
+  if ENDED then return 'sale-ended' end
+  if room(person) < units then return 'limit-reached' end
+  if open_to_all() < units then
+    local line = someone_eligible() or S.offered > 0
+    return line and 'reserved-for-line' or 'sold-out', nil, waiting()
+  end
+  local h = new_hold('provisional', units, person, '', S.gen, NOW + LEASE)
+  h[H_VERSION] = version
+  add('held', units)
+  redis.call('HINCRBY', K_TALLY, person, units)
+  put_hold(id, h)
+  redis.call('ZADD', K_LEASES, h[H_DEADLINE], id)
+  ledger('reserve', 'walk-in', units, id, { person = person, actor = actor })
+  return 'ok', h
+end
+
+-- Nothing that the rest would do first or after: no lease ended, no unit is the
+-- line's, nothing is to be handed out.
+local function quiet()
+  return redis.call('ZCOUNT', K_LEASES, '-inf', NOW) == 0 and
+    (available() <= 0 or redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_FRESH) == 0) and
+    (S.woke + 1000 > NOW or redis.call('ZCARD', K_OUTBOX) == 0) and
+    (S.green == 0 or NOW < S.green_at + LEASE)
+end
+if arg(4) ~= '1' and redis.call('HEXISTS', K_HOLDS, arg(1)) == 0 and quiet() then
+  local verdict, h, people = walk_in(arg(1), num(2), arg(3), arg(5), 0)
+  flush()
+  return { verdict, 0, h and LEASE or 0, NOW, people or 0, h and cjson.encode(h) or '' }
+end
