@@ -27,7 +27,7 @@ func TestARestartClosesTheGateUntilItWasChecked(t *testing.T) {
 	f := newFixture(t, rdb, 2)
 	id := f.held()
 	server.Kill()
-	_, err = f.g.Reserve(t.Context(), ReserveRequest{SKU: f.sku, HoldID: f.id(contract.HoldID), Units: 1})
+	_, err = f.g.Reserve(t.Context(), ReserveRequest{SKU: f.sku, HoldID: f.id(contract.HoldID), Units: 1, Person: "p"})
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.NoError(t, server.Run())
 

@@ -26,7 +26,8 @@ type Options struct {
 // Gate is the atomic gate: every method is one call of one script on one SKU
 // (or a plain read), safe for concurrent use and for repetition with the same
 // ids. Errors are *ClosedError, ErrUnavailable (outcome unknown) or a
-// programming error of a caller.
+// programming error of a caller, who asked for what cannot be: then nothing was
+// sent. Units are 1 to 10^9.
 type Gate struct {
 	rdb  goredis.UniversalClient
 	opts Options
@@ -57,13 +58,12 @@ func bit(b bool) int {
 // also level-outdated, counts-unknown-sales; of a return also unknown-hold,
 // not-sold, more-than-sold.
 func (g *Gate) Stock(ctx context.Context, sku string, ev contract.StockEvent) (StockOutcome, error) {
+	if err := badEvent(ev); err != nil {
+		return StockOutcome{}, err
+	}
 	units := ev.Units
-	switch ev.Kind {
-	case contract.StockCorrection:
+	if ev.Kind == contract.StockCorrection {
 		units = ev.Delta
-	case contract.StockRestock, contract.StockReturn, contract.StockLevel:
-	default:
-		return StockOutcome{}, fmt.Errorf("gate stock: %q is not a kind of stock event", ev.Kind)
 	}
 	r, err := g.run(ctx, verbStock, sku, ev.EventID, ev.Kind, units, bit(ev.AllowShortfall), ev.Actor, ev.Reason,
 		ev.HoldID, ev.ReturnID, bit(ev.Resell), ev.Version, ev.CountsSold)
@@ -98,6 +98,9 @@ const startDelay = 3 * time.Second
 // Join gives a person a place at the end of the line, or answers their live
 // entry. Ended when the sale has.
 func (g *Gate) Join(ctx context.Context, req JoinRequest) (JoinOutcome, error) {
+	if err := bad("join", named("entry id", req.EntryID), named("person", req.Person), within("units", req.Units, 1, mostUnits)); err != nil {
+		return JoinOutcome{}, err
+	}
 	r, err := g.run(ctx, verbJoin, req.SKU, req.EntryID, req.Person, req.Units, req.Sealed, startDelay.Milliseconds())
 	if err != nil {
 		return JoinOutcome{}, err
@@ -113,6 +116,9 @@ func (g *Gate) Join(ctx context.Context, req JoinRequest) (JoinOutcome, error) {
 // runs on and the entry stays holding, marked Leaving. Unknown, or OK with the
 // entry as it is now.
 func (g *Gate) Leave(ctx context.Context, req LeaveRequest) (EntryOutcome, error) {
+	if err := badLeave(req); err != nil {
+		return EntryOutcome{}, err
+	}
 	r, err := g.run(ctx, verbLeave, req.SKU, req.EntryID, string(req.State), req.Actor, bit(req.Owner))
 	return entryOutcome(req.SKU, req.EntryID, r, err)
 }
@@ -143,6 +149,9 @@ func holdOutcome(sku, id string, r reply, err error) (HoldOutcome, error) {
 // a live lease. Existing: the record is held, sold or ended. Again, SoldOut,
 // ReservedForLine, Paused, Ended; a press also Unknown.
 func (g *Gate) Reserve(ctx context.Context, req ReserveRequest) (HoldOutcome, error) {
+	if err := badReserve(req); err != nil {
+		return HoldOutcome{}, err
+	}
 	r, err := g.run(ctx, verbReserve, req.SKU, req.HoldID, req.Units, req.Person, bit(req.Press), req.Actor)
 	return holdOutcome(req.SKU, req.HoldID, r, err)
 }
@@ -152,6 +161,9 @@ func (g *Gate) Reserve(ctx context.Context, req ReserveRequest) (HoldOutcome, er
 // afresh, and SoldOut with the record refused when there is no unit. By the
 // door: Gone for a swept or unknown record.
 func (g *Gate) AdoptHold(ctx context.Context, req AdoptHoldRequest) (HoldOutcome, error) {
+	if err := badAdopt(req); err != nil {
+		return HoldOutcome{}, err
+	}
 	var by int64
 	amount, currency := "", ""
 	if req.Extend != nil {
@@ -199,6 +211,9 @@ func (g *Gate) Told(ctx context.Context, req ToldRequest) (HoldOutcome, error) {
 // Confirm makes a live hold a sale by PaymentRef. OK also for a repeat with the
 // same reference. HoldEnded, Conflict, Refunded, Shortfall, Unknown.
 func (g *Gate) Confirm(ctx context.Context, req ConfirmRequest) (HoldOutcome, error) {
+	if err := bad("confirm", named("hold id", req.HoldID), named("payment ref", req.PaymentRef)); err != nil {
+		return HoldOutcome{}, err
+	}
 	amount, currency := money(req.Amount)
 	r, err := g.run(ctx, verbConfirm, req.SKU, req.HoldID, req.PaymentRef, amount, currency, req.Actor, bit(req.Retake), bit(req.SameAmount))
 	return holdOutcome(req.SKU, req.HoldID, r, err)
@@ -209,6 +224,9 @@ func (g *Gate) Confirm(ctx context.Context, req ConfirmRequest) (HoldOutcome, er
 // refund. OK also for a repeat; Existing when that payment made no sale;
 // Returned; Unknown.
 func (g *Gate) Unconfirm(ctx context.Context, sku, holdID, paymentRef, actor string) (HoldOutcome, error) {
+	if err := bad("unconfirm", named("hold id", holdID), named("payment ref", paymentRef)); err != nil {
+		return HoldOutcome{}, err
+	}
 	r, err := g.run(ctx, verbUnconfirm, sku, holdID, paymentRef, actor)
 	return holdOutcome(sku, holdID, r, err)
 }
@@ -234,6 +252,9 @@ func (g *Gate) Lapse(ctx context.Context, sku, holdID string) (HoldOutcome, erro
 // Refund marks a payment reference on a hold's record before a refund is asked
 // for. OK; MadeSale when that payment made the sale; Unknown.
 func (g *Gate) Refund(ctx context.Context, sku, holdID, paymentRef, actor string) (HoldOutcome, error) {
+	if err := bad("refund", named("hold id", holdID), named("payment ref", paymentRef)); err != nil {
+		return HoldOutcome{}, err
+	}
 	r, err := g.run(ctx, verbRefund, sku, holdID, paymentRef, actor)
 	return holdOutcome(sku, holdID, r, err)
 }
@@ -276,6 +297,9 @@ func (g *Gate) ReadEntry(ctx context.Context, sku, entryID string) (Entry, bool,
 // Drain settles and hands out at most limit (1 to 500) due items of the outbox,
 // each moved 30 s ahead. After 20 handings an item comes last.
 func (g *Gate) Drain(ctx context.Context, sku string, limit int) (DrainOutcome, error) {
+	if err := bad("drain", within("limit", int64(limit), 1, mostItems)); err != nil {
+		return DrainOutcome{}, err
+	}
 	r, err := g.run(ctx, verbDrain, sku, limit)
 	if err != nil {
 		return DrainOutcome{}, err
@@ -322,6 +346,9 @@ func (g *Gate) Open(ctx context.Context, req OpenRequest) (Base, error) {
 // Settings stores what the shop says of a SKU: whether it is paused, when its
 // sale ends and how much one person may have. What that frees is offered.
 func (g *Gate) Settings(ctx context.Context, req SettingsRequest) (Base, error) {
+	if err := badSettings(req); err != nil {
+		return Base{}, err
+	}
 	about, paused := "", ""
 	if req.About != nil {
 		raw, err := json.Marshal(req.About)

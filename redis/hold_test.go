@@ -98,7 +98,7 @@ func TestExtensionHappensOnce(t *testing.T) {
 	id := f.held()
 	extend := func() HoldOutcome {
 		return must[HoldOutcome](f)(f.g.AdoptHold(t.Context(), AdoptHoldRequest{
-			SKU: f.sku, HoldID: id, HoldFor: time.Hour, ByWorkflow: true,
+			SKU: f.sku, HoldID: id, HoldFor: time.Hour, ByWorkflow: true, Units: 1, Person: "p",
 			Extend: &Extension{By: 5 * time.Minute, Amount: &contract.Money{Amount: 123456789012345678, Currency: "EUR"}},
 		}))
 	}
@@ -133,7 +133,7 @@ func TestConfirmCanInsistOnTheAnnouncedAmount(t *testing.T) {
 	f := open(t, 1)
 	id := f.held()
 	must[HoldOutcome](f)(f.g.AdoptHold(t.Context(), AdoptHoldRequest{
-		SKU: f.sku, HoldID: id, HoldFor: time.Hour, ByWorkflow: true, Extend: &Extension{By: time.Minute, Amount: &contract.Money{Amount: 10000, Currency: "EUR"}},
+		SKU: f.sku, HoldID: id, HoldFor: time.Hour, ByWorkflow: true, Units: 1, Person: "p", Extend: &Extension{By: time.Minute, Amount: &contract.Money{Amount: 10000, Currency: "EUR"}},
 	}))
 	confirm := func(amount int64) Verdict {
 		return must[HoldOutcome](f)(f.g.Confirm(t.Context(), ConfirmRequest{

@@ -237,7 +237,7 @@ func (w *workflows) Signal(ctx context.Context, id, signal string, arg any) erro
 			return w.release(ctx, sku, id, contract.ReasonPaymentFailed)
 		}
 	case contract.PaymentStarted:
-		_, err := w.gate.AdoptHold(ctx, redis.AdoptHoldRequest{SKU: sku, HoldID: id, ByWorkflow: true, Units: in.Lines[0].Quantity, Extend: &redis.Extension{By: time.Minute}})
+		_, err := w.gate.AdoptHold(ctx, redis.AdoptHoldRequest{SKU: sku, HoldID: id, HoldFor: time.Minute, ByWorkflow: true, Units: in.Lines[0].Quantity, Person: in.Person, Extend: &redis.Extension{By: time.Minute}})
 		return err
 	}
 	return nil
