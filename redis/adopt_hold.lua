@@ -22,6 +22,7 @@ if not h or state == 'swept' or state == 'offered' then
       put_entry(h[H_ENTRY], e)
     end
   else
+    sweep_all()
     local units, version = num(4), h and h[H_VERSION] or 0
     local taken = open_to_all() >= units and room(arg(5)) >= units
     h = new_hold(taken and 'provisional' or 'refused', units, arg(5), '', S.gen, NOW)

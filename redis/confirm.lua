@@ -9,7 +9,7 @@
 -- Answers {verdict, wake, ms left, ms now, 0, record}.
 if SHUT then return SHUT end
 local id, ref = arg(1), arg(2)
-sweep()
+if arg(6) == '1' then sweep_all() else sweep() end
 local h = touch_hold(id)
 if not h then return finish_hold('unknown', nil) end
 local state, units = h[H_STATE], h[H_UNITS]

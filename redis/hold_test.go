@@ -209,6 +209,52 @@ func TestMoreLeasesThanOneSweepAnswersAgainNeverSoldOut(t *testing.T) {
 	require.Equal(t, [4]int64{200, 1, 0, 0}, f.parts())
 }
 
+// A refusal that nobody repeats must count the units of every ended lease, also
+// of more than one sweep takes.
+func TestAFinalRefusalCountsEveryEndedLease(t *testing.T) {
+	// crowd leaves n leases that have ended and that nobody has swept.
+	crowd := func(f *fixture, n int) {
+		for range n {
+			require.Equal(t, OK, f.reserve(f.id(contract.HoldID), 1).Verdict)
+		}
+		f.pass(testLease)
+	}
+	t.Run("correction", func(t *testing.T) {
+		f := open(t, 200)
+		crowd(f, 200)
+		require.True(t, f.correct("c", -150, false).Applied)
+		require.Equal(t, [4]int64{50, 0, 0, 0}, f.parts())
+	})
+	t.Run("level", func(t *testing.T) {
+		f := open(t, 200)
+		crowd(f, 200)
+		out := must[StockOutcome](f)(f.g.Stock(t.Context(), f.sku, contract.StockEvent{EventID: "l", Kind: contract.StockLevel, Version: 1, Units: 3}))
+		require.True(t, out.Applied, out.Reason)
+		require.Equal(t, [4]int64{3, 0, 0, 0}, f.parts())
+	})
+	t.Run("adopt", func(t *testing.T) {
+		f := open(t, 100)
+		crowd(f, 100)
+		out := must[HoldOutcome](f)(f.g.AdoptHold(t.Context(), AdoptHoldRequest{
+			SKU: f.sku, HoldID: f.id(contract.HoldID), HoldFor: time.Minute, ByWorkflow: true, Units: 100, Person: "p",
+		}))
+		require.Equal(t, OK, out.Verdict)
+		require.Equal(t, [4]int64{100, 100, 0, 0}, f.parts())
+	})
+	t.Run("retake", func(t *testing.T) {
+		f := open(t, 100)
+		id := f.id(contract.HoldID)
+		f.reserve(id, 100)
+		f.adopt(id, true)
+		f.pass(10 * time.Minute)
+		require.Equal(t, OK, f.release(id, contract.ReasonExpired).Verdict)
+		crowd(f, 100)
+		out := must[HoldOutcome](f)(f.g.Confirm(t.Context(), ConfirmRequest{SKU: f.sku, HoldID: id, PaymentRef: "pi", Retake: true}))
+		require.Equal(t, OK, out.Verdict)
+		require.Equal(t, [4]int64{0, 0, 0, 100}, f.parts())
+	})
+}
+
 func TestEndedRecordsArePurgedAfterTheirRetention(t *testing.T) {
 	f := open(t, 3)
 	released, sold, live := f.held(), f.held(), f.held()

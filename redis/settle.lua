@@ -182,6 +182,10 @@ local function sweep()
   end
   return #due > SWEEP_BOUND
 end
+-- Without a bound, before a refusal that would be final.
+local function sweep_all()
+  while sweep() do end
+end
 -- The record of a verb, its own lease ended first when that is due.
 local function touch_hold(id)
   local h = get_hold(id)

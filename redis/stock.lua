@@ -8,7 +8,7 @@
 -- answers the kept outcome with the counters as they are now.
 if SHUT then return SHUT end
 local event, kind, units, actor, why = arg(1), arg(2), num(3), arg(5), arg(6)
-sweep()
+if kind == 'restock' or kind == 'return' then sweep() else sweep_all() end
 
 -- Each kind checks without writing and answers the delta of on_hand, or nil and
 -- the refusal.
