@@ -103,7 +103,7 @@ var modelOutcomes = []string{
 	"restock ok", "stock repeat", "correction ok", "correction would-oversell",
 	"level ok", "level level-outdated", "level counts-unknown-sales", "level would-oversell",
 	"return ok", "return unknown-hold", "return not-sold", "return more-than-sold",
-	"join ok", "join existing", "join sale-ended", "ack ok", "ack unknown",
+	"join ok", "join existing", "join ended", "join sale-ended", "ack ok", "ack unknown",
 	"adopt_offer ok", "adopt_offer unknown", "leave ok", "leave unknown",
 	"reserve ok", "reserve existing", "reserve sold-out", "reserve reserved-for-line", "reserve paused", "reserve sale-ended", "reserve limit-reached",
 	"press ok", "press existing", "press unknown",
@@ -310,21 +310,35 @@ func (r *run) person(rt *rapid.T) string {
 	return fmt.Sprint("person", rapid.IntRange(0, 6).Draw(rt, "person"))
 }
 
+// stepJoin joins, and one time in five repeats an earlier join.
 func (r *run) stepJoin(rt *rapid.T) {
-	person, units := r.person(rt), rapid.Int64Range(1, 2).Draw(rt, "units")
-	out := r.joinAs(person, units)
+	id, person := r.id(contract.EntryID), r.person(rt)
+	if rapid.IntRange(0, 4).Draw(rt, "repeat") == 0 && len(r.entries) > 0 {
+		id = rapid.SampledFrom(r.entries).Draw(rt, "entry")
+		person = r.m.entries[id].person
+	}
+	r.join(rt, id, person, rapid.Int64Range(1, 2).Draw(rt, "units"))
+}
+
+func (r *run) join(rt *rapid.T, id, person string, units int64) {
+	out := must[JoinOutcome](r.fixture)(r.g.Join(context.Background(), JoinRequest{
+		SKU: r.sku, EntryID: id, Person: person, Units: units, Sealed: []byte("sealed"),
+	}))
 	r.m.sweep()
-	id, created := r.m.join(contract.EntryID(r.sku, fmt.Appendf(nil, "%011d", r.n)), person, units)
-	if id == "" {
+	want, created := r.m.join(id, person, units)
+	if want == "" {
 		r.did(rt, "join", out.Verdict, Ended)
 		return
 	}
-	require.Equal(rt, id, out.Entry.ID)
+	require.Equal(rt, want, out.Entry.ID)
 	require.Equal(rt, created, out.Created)
-	if created {
-		r.entries = append(r.entries, id)
-	} else {
+	switch {
+	case created:
+		r.entries = append(r.entries, want)
+	case r.m.entries[want].state.Live():
 		r.reached["join existing"]++
+	default:
+		r.reached["join ended"]++
 	}
 	r.did(rt, "join", out.Verdict, OK)
 }

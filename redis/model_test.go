@@ -336,6 +336,9 @@ func (m *model) join(id, person string, units int64) (string, bool) {
 			return other, false
 		}
 	}
+	if m.entries[id] != nil {
+		return id, false // a repeat whose entry has ended meanwhile
+	}
 	if m.ended() {
 		return "", false
 	}
