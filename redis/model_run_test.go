@@ -82,6 +82,7 @@ func TestGateAgreesWithTheModel(t *testing.T) {
 			"refund too":  r.stepRefund,
 			"retake":      r.stepRetake,
 			"limit":       r.stepLimit,
+			"at limit":    r.stepAtTheLimit,
 			"unconfirm":   r.stepUnconfirm,
 			"settings":    r.stepSettings,
 			"end":         r.stepEnd,
@@ -343,8 +344,9 @@ func (r *run) join(rt *rapid.T, id, person string, units int64) {
 	r.did(rt, "join", out.Verdict, OK)
 }
 
-func (r *run) stepAck(rt *rapid.T) {
-	id := r.pick(rt, r.entries, contract.EntryID)
+func (r *run) stepAck(rt *rapid.T) { r.acks(rt, r.pick(rt, r.entries, contract.EntryID)) }
+
+func (r *run) acks(rt *rapid.T, id string) {
 	out := r.ack(id)
 	r.m.sweep()
 	r.did(rt, "ack", out.Verdict, r.m.ack(id))
@@ -376,6 +378,10 @@ func (r *run) stepReserve(rt *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(rt, "repeat") == 0 {
 		id = r.pick(rt, r.holds, contract.HoldID)
 	}
+	r.takes(rt, id, person)
+}
+
+func (r *run) takes(rt *rapid.T, id, person string) Verdict {
 	out := must[HoldOutcome](r.fixture)(r.g.Reserve(context.Background(), ReserveRequest{SKU: r.sku, HoldID: id, Units: 1, Person: person}))
 	r.m.sweep()
 	want := r.m.reserve(id, person, 1, false)
@@ -383,6 +389,7 @@ func (r *run) stepReserve(rt *rapid.T) {
 		r.holds = append(r.holds, id)
 	}
 	r.did(rt, "reserve", out.Verdict, want)
+	return want
 }
 
 func (r *run) stepPress(rt *rapid.T) {
@@ -458,6 +465,31 @@ func (r *run) stepLimit(rt *rapid.T) {
 	limit := int64(1)
 	r.settings(rt, SettingsRequest{Limit: &limit})
 	r.stepReserve(rt)
+	limit = 0
+	r.settings(rt, SettingsRequest{Limit: &limit})
+}
+
+// stepAtTheLimit leaves somebody in the line who already has as much as one may,
+// and a lease that nobody adopts: its unit is a walk-in's.
+func (r *run) stepAtTheLimit(rt *rapid.T) {
+	limit, person := int64(1), r.person(rt)
+	r.settings(rt, SettingsRequest{Limit: &limit})
+	mine := r.id(contract.HoldID)
+	if r.takes(rt, mine, person) == OK {
+		out := r.adopt(mine, false)
+		r.m.sweep()
+		r.did(rt, "adopt door", out.Verdict, r.m.adopt(mine, "", false, 0))
+		r.takes(rt, r.id(contract.HoldID), r.person(rt))
+	}
+	if free := r.m.free(); free > 0 {
+		r.n++
+		r.stockEvent(rt, contract.StockEvent{EventID: fmt.Sprint("s", r.n), Kind: contract.StockCorrection, Delta: -free})
+	}
+	entry := r.id(contract.EntryID)
+	r.join(rt, entry, person, 1)
+	r.acks(rt, entry)
+	r.move(testLease)
+	r.takes(rt, r.id(contract.HoldID), r.person(rt))
 	limit = 0
 	r.settings(rt, SettingsRequest{Limit: &limit})
 }

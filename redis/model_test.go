@@ -84,7 +84,7 @@ func (m *model) ended() bool { return m.ends > 0 && m.ms() >= m.ends }
 func (m *model) someoneEligible() bool {
 	return slices.ContainsFunc(m.line, func(id string) bool {
 		e := m.entries[id]
-		return !e.parked && (e.acked || m.waitedFor(e))
+		return !e.parked && (e.acked && m.room(e.person) > 0 || !e.acked && m.waitedFor(e))
 	})
 }
 

@@ -27,6 +27,7 @@ var mutants = []struct{ file, from, to string }{
 	{"walk_in.lua", "if room(person) < units then", "if false then"},
 	{"walk_in.lua", "redis.call('ZCOUNT', K_LEASES, '-inf', NOW) == 0 and", "true and"},
 	{"settle.lua", "if h[H_BACK] == 0 then", "if true then"},
+	{"prelude.lua", "if S.limit == 0 then return redis.call", "if true then return redis.call"},
 	{"settle.lua", "stop < tonumber", "stop > tonumber"},
 	{"settle.lua", "if turned(e) then return end", "if false then return end"},
 	{"settle.lua", "redis.call('RENAME', K_PARKED, K_LINE)", "redis.call('DEL', K_PARKED)"},

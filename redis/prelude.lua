@@ -98,6 +98,11 @@ local function put_hold(id, h)
   redis.call('HSET', K_HOLDS, id, cjson.encode(h))
 end
 
+local function get_entry(id)
+  local raw = redis.call('HGET', K_ENTRIES, id)
+  return raw and cjson.decode(raw)
+end
+
 -- One line for each movement, with the counters after it. All fields always in
 -- the same order: the stream then stores their names once.
 local function ledger(verb, kind, units, ref, o)
@@ -124,13 +129,24 @@ end
 local function waiting()
   return redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_FRESH) + redis.call('ZCARD', K_PARKED)
 end
-local function someone_eligible() return redis.call('ZCARD', K_LINE) > 0 or first_fresh() ~= nil end
+
+-- What a person has: live claims and sales that did not come back.
+local function has(person) return tonumber(redis.call('HGET', K_TALLY, person) or '0') end
+local function room(person) return S.limit == 0 and math.huge or S.limit - has(person) end
+
+-- Who is at the limit is not eligible, also before settle has met and parked
+-- them.
+local function someone_eligible()
+  if S.limit == 0 then return redis.call('ZCARD', K_LINE) > 0 or first_fresh() ~= nil end
+  if first_fresh() then return true end
+  local heads = redis.call('ZRANGE', K_LINE, 0, OFFER_BOUND - 1)
+  for _, id in ipairs(heads) do
+    if room(get_entry(id)[E_PERSON]) > 0 then return true end
+  end
+  return #heads == OFFER_BOUND
+end
 local function open_to_all()
   local free = available()
   if free <= 0 or S.paused == 1 or ENDED or someone_eligible() then return 0 end
   return free
 end
-
--- What a person has: live claims and sales that did not come back.
-local function has(person) return tonumber(redis.call('HGET', K_TALLY, person) or '0') end
-local function room(person) return S.limit == 0 and math.huge or S.limit - has(person) end

@@ -12,10 +12,6 @@ local function mark(h, ref)
   if h[H_REFUNDED] == 0 then h[H_REFUNDED] = {} end
   table.insert(h[H_REFUNDED], ref)
 end
-local function get_entry(id)
-  local raw = redis.call('HGET', K_ENTRIES, id)
-  return raw and cjson.decode(raw)
-end
 local function put_entry(id, e)
   e[E_VERSION] = e[E_VERSION] + 1
   redis.call('HSET', K_ENTRIES, id, cjson.encode(e))
