@@ -49,7 +49,7 @@ const (
 
 // Redis makes the client that the gate runs over: Cluster when several
 // addresses are named. It does not dial yet, so a process starts while Redis is
-// down. Scripts go to masters only: no option that reads from replicas is set.
+// down. Scripts go to masters only.
 func Redis(cfg *config.Config) (goredis.UniversalClient, error) {
 	c := cfg.Redis
 	if len(c.Addrs) == 0 {
@@ -80,7 +80,11 @@ func Redis(cfg *config.Config) (goredis.UniversalClient, error) {
 	if c.TLS {
 		opts.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	return goredis.NewUniversalClient(opts), nil
+	rdb := goredis.NewUniversalClient(opts)
+	if err := redis.CheckClient(rdb); err != nil {
+		return nil, errors.Join(err, rdb.Close())
+	}
+	return rdb, nil
 }
 
 // LogRedis sends what the Redis client library has to say to log. It is global

@@ -102,6 +102,53 @@ func TestRedisThatHangs(t *testing.T) {
 	require.Less(t, time.Since(began), 5*time.Second)
 }
 
+func TestADeadlineBoundsARunningCommand(t *testing.T) {
+	server := miniredis.RunT(t)
+	rdb, err := Redis(devConfig(t, "redis.addrs="+server.Addr(), "redis.timeout=20s"))
+	require.NoError(t, err)
+	defer rdb.Close()
+	require.NoError(t, rdb.Ping(t.Context()).Err()) // the connection stands
+	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	err = rdb.BLPop(ctx, 10*time.Second, "nothing comes").Err()
+	var late net.Error
+	require.ErrorAs(t, err, &late)
+	require.True(t, late.Timeout())
+	require.Less(t, time.Since(began), time.Second)
+}
+
+// However many callers wait, Redis sees no more than redis.pool_size connections;
+// who waits for one longer than redis.timeout gets an error.
+func TestThePoolIsBounded(t *testing.T) {
+	server := miniredis.RunT(t)
+	rdb, err := Redis(devConfig(t, "redis.addrs="+server.Addr(), "redis.pool_size=3", "redis.timeout=20s"))
+	require.NoError(t, err)
+	defer rdb.Close()
+	const callers = 30
+	answers := make(chan error, callers)
+	for range callers {
+		go func() { answers <- rdb.BLPop(t.Context(), 0, "list").Err() }()
+	}
+	for range callers {
+		_, err := server.Push("list", "v")
+		require.NoError(t, err)
+		require.NoError(t, <-answers)
+	}
+	require.Equal(t, 3, server.TotalConnectionCount())
+
+	hasty, err := Redis(devConfig(t, "redis.addrs="+server.Addr(), "redis.pool_size=1", "redis.timeout=50ms"))
+	require.NoError(t, err)
+	defer hasty.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go hasty.BLPop(ctx, 0, "nothing comes")
+	require.Eventually(t, func() bool { return hasty.PoolStats().TotalConns == 1 && hasty.PoolStats().IdleConns == 0 }, 10*time.Second, time.Millisecond)
+	began := time.Now()
+	require.ErrorIs(t, hasty.Get(t.Context(), "k").Err(), goredis.ErrPoolTimeout)
+	require.Less(t, time.Since(began), 5*time.Second)
+}
+
 func TestRedisClientLogsThroughOurs(t *testing.T) {
 	var out bytes.Buffer
 	LogRedis(slog.New(slog.NewJSONHandler(&out, nil)))
