@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"holdfast/contract"
 )
 
@@ -27,6 +29,15 @@ type Inspection struct {
 
 var replIDPattern = regexp.MustCompile(`master_replid:([0-9a-f]+)`)
 
+// master is the server that holds a SKU's keys. In a Cluster each has a
+// replication id of its own, and a command without a key goes to any of them.
+func (g *Gate) master(ctx context.Context, sku string) (goredis.Cmdable, error) {
+	if cluster, ok := g.rdb.(*goredis.ClusterClient); ok {
+		return cluster.MasterForKey(ctx, key(sku, "stock"))
+	}
+	return g.rdb, nil
+}
+
 // Inspect adds a SKU's records up and compares them with its counters.
 func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 	var in Inspection
@@ -34,7 +45,11 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 		return Inspection{}, fmt.Errorf("%w: inspect %s: %w", ErrUnavailable, sku, err)
 	}
 	if !g.opts.FenceOff {
-		info, err := g.rdb.Info(ctx, "replication").Result()
+		node, err := g.master(ctx, sku)
+		if err != nil {
+			return unavailable(err)
+		}
+		info, err := node.Info(ctx, "replication").Result()
 		if err != nil {
 			return unavailable(err)
 		}

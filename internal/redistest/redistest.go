@@ -3,6 +3,7 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -25,23 +26,27 @@ type Server struct {
 // Start starts a server with extra command-line arguments, in memory only
 // unless they say otherwise. It fails when redis-server is not installed.
 func Start(args ...string) (*Server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freePort()
 	if err != nil {
-		return nil, err
-	}
-	addr := l.Addr().String()
-	_, port, _ := net.SplitHostPort(addr)
-	if err := l.Close(); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "holdfast-redis-")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Addr: addr, Dir: dir, args: append([]string{
+	s := &Server{Addr: net.JoinHostPort("127.0.0.1", port), Dir: dir, args: append([]string{
 		"--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--loglevel", "warning",
 	}, args...)}
 	return s, s.Run()
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
 }
 
 // Run starts the server again, on the same port and files, and waits until it
