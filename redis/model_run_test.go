@@ -268,6 +268,9 @@ func (r *run) stockEvent(rt *rapid.T, ev contract.StockEvent) {
 	_, kept := r.m.events[ev.EventID]
 	want := r.m.stock(ev)
 	require.Equal(rt, want, modelEvent{out.Applied, out.Delta, out.Reason}, ev.Kind)
+	known := must[map[string]StockOutcome](r.fixture)(r.g.InspectEvents(context.Background(), r.sku, []string{ev.EventID}))[ev.EventID]
+	require.Equal(rt, want, modelEvent{known.Applied, known.Delta, known.Reason}, "what the event's id tells later")
+	require.Equal(rt, out.N, known.N)
 	switch {
 	case kept:
 		r.reached["stock repeat"]++

@@ -253,14 +253,13 @@ func (m *model) endEntry(id string, state contract.EntryState, tell bool) {
 
 // stock answers the outcome that is kept, and its reason when refused.
 func (m *model) stock(ev contract.StockEvent) modelEvent {
-	names := []string{ev.EventID}
-	if ev.Kind == contract.StockReturn {
-		names = append(names, "return "+ev.ReturnID)
+	made := "return\n" + ev.ReturnID
+	if kept, ok := m.events[ev.EventID]; ok {
+		return kept
 	}
-	for _, name := range names {
-		if kept, ok := m.events[name]; ok {
-			return kept
-		}
+	if kept, ok := m.events[made]; ok && ev.Kind == contract.StockReturn {
+		m.events[ev.EventID] = kept
+		return kept
 	}
 	delta, reason := m.moves(ev)
 	after := m.onHand + delta
@@ -271,11 +270,12 @@ func (m *model) stock(ev contract.StockEvent) modelEvent {
 	if reason != "" {
 		out.delta = 0
 	}
-	for _, name := range names {
-		m.events[name] = out
-	}
+	m.events[ev.EventID] = out
 	if !out.applied {
 		return out
+	}
+	if ev.Kind == contract.StockReturn {
+		m.events[made] = out
 	}
 	m.onHand += delta
 	switch ev.Kind {

@@ -29,11 +29,19 @@ kinds['return'] = function()
   return arg(9) == '1' and units or 0
 end
 
--- A return counts once by its return id as well, whatever event brings it.
-local names = { event }
-if kind == 'return' then names[2] = 'return ' .. arg(8) end
-local kept
-for _, name in ipairs(names) do kept = kept or redis.call('HGET', K_EVENTS, name) end
+-- A return that was made counts once by its return id as well, whatever event
+-- brings it; one that was refused may come again in another event. No event id
+-- has a line break in it.
+local function keep(name, outcome, ms)
+  redis.call('HSET', K_EVENTS, name, outcome)
+  purge_later('v:' .. name, ms)
+end
+local made = kind == 'return' and 'return\n' .. arg(8)
+local kept = redis.call('HGET', K_EVENTS, event)
+if made and not kept then
+  kept = redis.call('HGET', K_EVENTS, made)
+  if kept then keep(event, kept, KEEP) end -- who asks by the event's id must learn it
+end
 local applied, reason, delta, n
 if kept then
   local o = cjson.decode(kept)
@@ -41,16 +49,16 @@ if kept then
 else
   delta, reason = kinds[kind]()
   local after = S.on_hand + (delta or 0)
-  if delta and after + S.sold > 1000000000 then delta, reason = nil, 'too-many' end
+  -- A return brings nothing that was not ours before.
+  if delta and not made and after + S.sold > 1000000000 then delta, reason = nil, 'too-many' end
   if delta and delta < 0 and (after < 0 or (after < S.held + S.offered and arg(4) ~= '1')) then
     delta, reason = nil, 'would-oversell'
   end
   applied, reason, delta = delta and 1 or 0, reason or '', delta or 0
   n = S.n + applied -- the number of its line, or of the last one before it
-  for _, name in ipairs(names) do
-    redis.call('HSET', K_EVENTS, name, cjson.encode({ applied, reason, delta, NOW, n }))
-    purge_later('v:' .. name, name == event and KEEP or KEEP_SALE)
-  end
+  local outcome = cjson.encode({ applied, reason, delta, NOW, n })
+  keep(event, outcome, KEEP)
+  if made and applied == 1 then keep(made, outcome, KEEP_SALE) end
   if applied == 1 then
     add('on_hand', delta)
     local person, id = '', event

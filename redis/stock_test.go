@@ -85,6 +85,62 @@ func TestARetakeGivesTheOtherOfferBack(t *testing.T) {
 	require.Equal(t, [4]int64{1, 0, 0, 1}, f.parts())
 }
 
+func (f *fixture) returns(ev contract.StockEvent) StockOutcome {
+	f.t.Helper()
+	ev.Kind = contract.StockReturn
+	return must[StockOutcome](f)(f.g.Stock(f.t.Context(), f.sku, ev))
+}
+
+// One return is one return id, whatever event tells of it; and each event's id
+// tells what became of it.
+func TestAReturnCountsOnceByItsReturnID(t *testing.T) {
+	f := open(t, 3)
+	id := f.id(contract.HoldID)
+	f.reserve(id, 3)
+	f.adopt(id, true)
+	early := f.returns(contract.StockEvent{EventID: "e1", ReturnID: "r1", HoldID: id, Units: 2, Resell: true})
+	require.Equal(t, "not-sold", early.Reason)
+	f.confirm(id, "pi")
+	first := f.returns(contract.StockEvent{EventID: "e2", ReturnID: "r1", HoldID: id, Units: 2, Resell: true})
+	require.True(t, first.Applied, "a refused return comes again in another event")
+	lines := f.lines()
+	again := f.returns(contract.StockEvent{EventID: "e3", ReturnID: "r1", HoldID: id, Units: 2, Resell: true})
+	require.True(t, again.Applied)
+	require.Equal(t, first.N, again.N)
+	require.Equal(t, lines, f.lines())
+	for _, event := range []string{"e2", "e3"} {
+		out, decided, err := f.g.EventOutcome(t.Context(), f.sku, event)
+		require.NoError(t, err)
+		require.True(t, decided, event)
+		require.Equal(t, int64(2), out.Delta, event)
+	}
+	require.Equal(t, "more-than-sold", f.returns(contract.StockEvent{EventID: "e4", ReturnID: "r2", HoldID: id, Units: 2, Resell: true}).Reason)
+	require.True(t, f.returns(contract.StockEvent{EventID: "e5", ReturnID: "r2", HoldID: id, Units: 1}).Applied, "broken, and back all the same")
+	require.True(t, f.restock("return r1", 1).Applied, "no event id looks like a return id")
+	require.Equal(t, [4]int64{3, 0, 0, 1}, f.parts())
+	require.Equal(t, int64(2), f.counters().Returned)
+	require.Equal(t, int64(3), f.hold(id).Returned)
+}
+
+// A level is what is on the shelf at a count that has some of our sales in it.
+func TestALevelKnowsWhichSalesItCounted(t *testing.T) {
+	f := open(t, 5)
+	for _, ref := range []string{"pi_1", "pi_2"} {
+		require.Equal(t, OK, f.confirm(f.held(), ref).Verdict)
+	}
+	level := func(event string, version, units, counts int64) StockOutcome {
+		return must[StockOutcome](f)(f.g.Stock(t.Context(), f.sku, contract.StockEvent{
+			EventID: event, Kind: contract.StockLevel, Version: version, Units: units, CountsSold: counts,
+		}))
+	}
+	require.Equal(t, int64(0), level("l1", 1, 4, 1).Delta, "4 on the shelf when the second sale was not made yet")
+	require.Equal(t, int64(7), level("l3", 3, 10, 2).Delta)
+	require.Equal(t, "level-outdated", level("l2", 2, 99, 2).Reason)
+	require.Equal(t, "counts-unknown-sales", level("l4", 4, 10, 3).Reason)
+	require.Equal(t, [4]int64{10, 0, 0, 2}, f.parts())
+	require.Equal(t, int64(3), f.counters().LevelVersion)
+}
+
 func TestUnitsStayBelowTheLimit(t *testing.T) {
 	f := open(t, 999_999_999)
 	out := f.restock("more", 2)
@@ -92,6 +148,9 @@ func TestUnitsStayBelowTheLimit(t *testing.T) {
 	require.Equal(t, "too-many", out.Reason)
 	require.True(t, f.restock("one", 1).Applied)
 	require.Equal(t, int64(1_000_000_000), f.counters().OnHand)
+	id := f.held()
+	f.confirm(id, "pi")
+	require.True(t, f.returns(contract.StockEvent{EventID: "r", ReturnID: "r", HoldID: id, Units: 1, Resell: true}).Applied, "a return brings nothing new")
 }
 
 func TestPausedSellsNothingNewAndLosesNothing(t *testing.T) {
