@@ -297,7 +297,7 @@ func (r *run) stepLevel(rt *rapid.T) {
 	r.n++
 	r.stockEvent(rt, contract.StockEvent{
 		EventID: fmt.Sprint("l", r.n), Kind: contract.StockLevel, Units: rapid.Int64Range(0, 5).Draw(rt, "units"),
-		Version: r.m.level + rapid.Int64Range(0, 2).Draw(rt, "version"), CountsSold: rapid.Int64Range(0, r.m.sold+1).Draw(rt, "counts sold"),
+		Version: r.m.level + rapid.Int64Range(0, 2).Draw(rt, "version"), CountsSold: rapid.Int64Range(0, r.m.sold+r.m.returned+1).Draw(rt, "counts sold"),
 		AllowShortfall: rapid.Bool().Draw(rt, "allow shortfall"),
 	})
 }

@@ -310,7 +310,7 @@ func (m *model) moves(ev contract.StockEvent) (delta int64, refused string) {
 		switch {
 		case ev.Version <= m.level:
 			return 0, "level-outdated"
-		case ev.CountsSold > m.sold:
+		case ev.CountsSold > m.sold+m.returned:
 			return 0, "counts-unknown-sales"
 		}
 		return ev.Units - (m.sold - ev.CountsSold) - m.onHand, ""

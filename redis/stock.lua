@@ -18,7 +18,8 @@ function kinds.restock() return units end
 function kinds.correction() return units end
 function kinds.level()
   if num(10) <= S.level then return nil, 'level-outdated' end
-  if num(11) > S.sold then return nil, 'counts-unknown-sales' end
+  -- A sale that was counted may have come back since.
+  if num(11) > S.sold + S.returned then return nil, 'counts-unknown-sales' end
   return units - (S.sold - num(11)) - S.on_hand
 end
 kinds['return'] = function()

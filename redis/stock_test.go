@@ -125,8 +125,9 @@ func TestAReturnCountsOnceByItsReturnID(t *testing.T) {
 // A level is what is on the shelf at a count that has some of our sales in it.
 func TestALevelKnowsWhichSalesItCounted(t *testing.T) {
 	f := open(t, 5)
-	for _, ref := range []string{"pi_1", "pi_2"} {
-		require.Equal(t, OK, f.confirm(f.held(), ref).Verdict)
+	sold := []string{f.held(), f.held()}
+	for _, id := range sold {
+		require.Equal(t, OK, f.confirm(id, "pi_"+id).Verdict)
 	}
 	level := func(event string, version, units, counts int64) StockOutcome {
 		return must[StockOutcome](f)(f.g.Stock(t.Context(), f.sku, contract.StockEvent{
@@ -139,6 +140,10 @@ func TestALevelKnowsWhichSalesItCounted(t *testing.T) {
 	require.Equal(t, "counts-unknown-sales", level("l4", 4, 10, 3).Reason)
 	require.Equal(t, [4]int64{10, 0, 0, 2}, f.parts())
 	require.Equal(t, int64(3), f.counters().LevelVersion)
+
+	require.True(t, f.returns(contract.StockEvent{EventID: "r1", ReturnID: "r1", HoldID: sold[0], Units: 1, Resell: true}).Applied)
+	require.Equal(t, int64(-4), level("l5", 5, 6, 2).Delta, "a sale that was counted came back after the count: 6 and 1")
+	require.Equal(t, [4]int64{7, 0, 0, 1}, f.parts())
 }
 
 func TestUnitsStayBelowTheLimit(t *testing.T) {
