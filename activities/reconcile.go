@@ -156,7 +156,7 @@ func (c *check) events(ctx context.Context, book contract.StockBook, got redis.C
 			outcomes[id] = out
 		}
 	}
-	received, corrected := book.Received, book.Corrected
+	received, returned, corrected := book.Received, book.Returned, book.Corrected
 	var forgotten []string
 	for _, ev := range book.Events {
 		out, known := outcomes[ev.EventID]
@@ -172,12 +172,15 @@ func (c *check) events(ctx context.Context, book contract.StockBook, got redis.C
 		case out.N <= book.DecidedN: // not decided yet, or a repeat that the book has counted
 		case ev.Kind == contract.StockRestock:
 			received += out.Delta
-		case ev.Kind != contract.StockReturn:
+		case ev.Kind == contract.StockReturn:
+			returned += out.Delta
+		default:
 			corrected += out.Delta
 		}
 	}
-	if received != got.Received || corrected != got.Corrected {
-		c.differ("the book has received %d and corrected %d, Redis %d and %d", received, corrected, got.Received, got.Corrected)
+	if received != got.Received || returned != got.Returned || corrected != got.Corrected {
+		c.differ("the book has received %d, returned %d and corrected %d, Redis %d, %d and %d",
+			received, returned, corrected, got.Received, got.Returned, got.Corrected)
 		for _, id := range forgotten {
 			c.differ("Redis does not know stock event %s", id)
 		}

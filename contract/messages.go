@@ -210,7 +210,7 @@ type StockEvent struct {
 	ReturnID       string     `json:"return_id,omitempty"`   // return: counts once, whatever event brings it
 	HoldID         string     `json:"hold_id,omitempty"`     // return: the sale
 	Resell         bool       `json:"resell,omitempty"`      // return: the units can be sold again
-	Version        int64      `json:"version,omitempty"`     // level: above 0, grows with each count
+	Version        int64      `json:"version,omitempty"`     // level: 1 to MaxLevelVersion, grows with each count
 	CountsSold     int64      `json:"counts_sold,omitempty"` // level: how many of our sales the count has in it
 	AllowShortfall bool       `json:"allow_shortfall,omitempty"`
 	Reason         string     `json:"reason,omitempty"`
@@ -233,10 +233,11 @@ type StockBook struct {
 	Version   int64        `json:"version"` // raised by each change of About
 	Paused    bool         `json:"paused"`
 	Epoch     int64        `json:"epoch"`
-	Received  int64        `json:"received"`
-	Corrected int64        `json:"corrected"`
-	Events    []BookEvent  `json:"events,omitempty"`  // the last 500 with the gate's answer
-	Pending   []StockEvent `json:"pending,omitempty"` // recorded, not yet decided by the gate
+	Received  int64        `json:"received"`           // sum of restocks
+	Returned  int64        `json:"returned,omitempty"` // units that came back to be sold again
+	Corrected int64        `json:"corrected"`          // sum of corrections and levels, may be negative
+	Events    []BookEvent  `json:"events,omitempty"`   // the last 500 with the gate's answer
+	Pending   []StockEvent `json:"pending,omitempty"`  // recorded, not yet decided by the gate
 	Refused   int64        `json:"refused"`
 	// DecidedN is the gate's ledger number of the last event counted here. An
 	// event that the gate decided before it is a repeat and counts no second time.

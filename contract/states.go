@@ -86,6 +86,10 @@ const (
 	StockLevel      = "level"
 )
 
+// MaxLevelVersion is the greatest version of a level: the gate's scripts, and
+// the JSON of many languages, count exactly no further.
+const MaxLevelVersion = 1<<53 - 1
+
 // Why money did not become a sale of the hold that it names.
 const (
 	CauseLate        = "late"        // the hold had ended

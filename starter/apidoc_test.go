@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/config"
+	"holdfast/contract"
 	"holdfast/keys"
 )
 
@@ -53,9 +54,33 @@ func TestEveryProblemIsInTheReference(t *testing.T) {
 	}
 }
 
+// Every member that a stock event must or may have has its row, and so has every
+// reason that the gate may refuse one for.
+func TestEveryStockEventIsInTheReference(t *testing.T) {
+	_, section, found := strings.Cut(apiDoc(t), "## The inventory webhook")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, kind := range []string{contract.StockRestock, contract.StockCorrection, contract.StockLevel, contract.StockReturn} {
+		f := newFields(map[string]any{"kind": kind})
+		stockEvent(f)
+		for member := range f.known {
+			require.Regexp(t, "(?m)^\\|.*`"+member+"`.* \\|", section, "%s of a %s", member, kind)
+		}
+	}
+	script, err := os.ReadFile("../redis/stock.lua")
+	require.NoError(t, err)
+	reasons := regexp.MustCompile(`nil, '([a-z-]+)'`).FindAllStringSubmatch(string(script), -1)
+	require.NotEmpty(t, reasons)
+	for _, r := range reasons {
+		require.Contains(t, section, "  | `"+r[1]+"` |")
+	}
+	require.Equal(t, len(reasons), strings.Count(section, "\n  | `")-1, "a row of its own for each")
+}
+
 // The example is what a shop checks its own code against.
 func TestTheSignatureExampleOfTheReference(t *testing.T) {
-	doc := apiDoc(t)
+	_, doc, found := strings.Cut(apiDoc(t), "An example, with the main secret")
+	require.True(t, found)
 	row := func(name string) string {
 		m := regexp.MustCompile(`(?m)^\| ` + name + ` \| (.*) \|$`).FindStringSubmatch(doc)
 		require.NotNil(t, m, name)

@@ -121,27 +121,46 @@ func TestBadHeaders(t *testing.T) {
 func TestBadStockEvents(t *testing.T) {
 	h := newHouse(t, 5)
 	event := func(members string) string { return fmt.Sprintf(`{"event_id":"e1","sku":%q,%s}`, h.sku, members) }
+	returned := func(members string) string {
+		return `"kind":"return","return_id":"r1","hold_id":"hold_7hlieilcmhqdripqb5bpta57ay",` + members
+	}
 	for name, c := range map[string]struct {
 		body     string
 		status   int
 		code     string
 		pointers []string
 	}{
-		"unknown SKU":         {`{"event_id":"e1","sku":"NOBODY","kind":"restock","units":1}`, 404, unknownSKU, nil},
-		"restock of 0":        {event(`"kind":"restock","units":0`), 422, validationFailed, []string{"/units"}},
-		"negative":            {event(`"kind":"restock","units":-3`), 422, validationFailed, []string{"/units"}},
-		"fractional":          {event(`"kind":"restock","units":1.5`), 422, validationFailed, []string{"/units"}},
-		"exponent":            {event(`"kind":"restock","units":1E2`), 422, validationFailed, []string{"/units"}},
-		"10^12":               {event(`"kind":"restock","units":1000000000000`), 422, validationFailed, []string{"/units"}},
-		"text":                {event(`"kind":"restock","units":"2"`), 422, validationFailed, []string{"/units"}},
-		"correction of 0":     {event(`"kind":"correction","delta":0,"reason":"count"`), 422, validationFailed, []string{"/delta"}},
-		"correction no delta": {event(`"kind":"correction","reason":"count"`), 422, validationFailed, []string{"/delta"}},
-		"correction untold":   {event(`"kind":"correction","delta":-1`), 422, validationFailed, []string{"/reason"}},
-		"unknown kind":        {event(`"kind":"gift","units":1`), 422, validationFailed, []string{"/kind"}},
-		"event id a number":   {`{"event_id":7,"sku":"` + h.sku + `","kind":"restock","units":1}`, 422, validationFailed, []string{"/event_id"}},
-		"not an instant":      {event(`"kind":"restock","units":1,"occurred_at":"yesterday"`), 422, validationFailed, []string{"/occurred_at"}},
-		"broken JSON":         {`{"event_id"`, 400, malformedBody, nil},
-		"over 64 KiB":         {event(`"kind":"restock","units":1,"x":"` + strings.Repeat("x", 64<<10) + `"`), 413, bodyTooLarge, nil},
+		"unknown SKU":          {`{"event_id":"e1","sku":"NOBODY","kind":"restock","units":1}`, 404, unknownSKU, nil},
+		"restock of 0":         {event(`"kind":"restock","units":0`), 422, validationFailed, []string{"/units"}},
+		"negative":             {event(`"kind":"restock","units":-3`), 422, validationFailed, []string{"/units"}},
+		"fractional":           {event(`"kind":"restock","units":1.5`), 422, validationFailed, []string{"/units"}},
+		"exponent":             {event(`"kind":"restock","units":1E2`), 422, validationFailed, []string{"/units"}},
+		"10^12":                {event(`"kind":"restock","units":1000000000000`), 422, validationFailed, []string{"/units"}},
+		"text":                 {event(`"kind":"restock","units":"2"`), 422, validationFailed, []string{"/units"}},
+		"correction of 0":      {event(`"kind":"correction","delta":0,"reason":"count"`), 422, validationFailed, []string{"/delta"}},
+		"correction no delta":  {event(`"kind":"correction","reason":"count"`), 422, validationFailed, []string{"/delta"}},
+		"correction untold":    {event(`"kind":"correction","delta":-1`), 422, validationFailed, []string{"/reason"}},
+		"return of nothing":    {event(`"kind":"return"`), 422, validationFailed, []string{"/units", "/return_id", "/hold_id", "/resell"}},
+		"return of 0":          {event(returned(`"units":0,"resell":true`)), 422, validationFailed, []string{"/units"}},
+		"return of -1":         {event(returned(`"units":-1,"resell":true`)), 422, validationFailed, []string{"/units"}},
+		"return undecided":     {event(returned(`"units":1`)), 422, validationFailed, []string{"/resell"}},
+		"return null":          {event(returned(`"units":1,"resell":null`)), 422, validationFailed, []string{"/resell"}},
+		"return resell text":   {event(returned(`"units":1,"resell":"yes"`)), 422, validationFailed, []string{"/resell"}},
+		"return of an entry":   {event(`"kind":"return","units":1,"resell":true,"return_id":"r","hold_id":"entry_7hlieilch25wm6nd74gjabh6uu"`), 422, validationFailed, []string{"/hold_id"}},
+		"return of a number":   {event(`"kind":"return","units":1,"resell":true,"return_id":"r","hold_id":7`), 422, validationFailed, []string{"/hold_id"}},
+		"return id too long":   {event(`"kind":"return","units":1,"resell":true,"hold_id":"hold_7hlieilcmhqdripqb5bpta57ay","return_id":"` + strings.Repeat("r", 129) + `"`), 422, validationFailed, []string{"/return_id"}},
+		"level of nothing":     {event(`"kind":"level"`), 422, validationFailed, []string{"/units", "/version", "/counts_sold"}},
+		"level below 0":        {event(`"kind":"level","units":-1,"version":1,"counts_sold":0`), 422, validationFailed, []string{"/units"}},
+		"level version 0":      {event(`"kind":"level","units":1,"version":0,"counts_sold":0`), 422, validationFailed, []string{"/version"}},
+		"level version 2^53":   {event(`"kind":"level","units":1,"version":9007199254740992,"counts_sold":0`), 422, validationFailed, []string{"/version"}},
+		"level counts below 0": {event(`"kind":"level","units":1,"version":1,"counts_sold":-1`), 422, validationFailed, []string{"/counts_sold"}},
+		"level shortfall 1":    {event(`"kind":"level","units":1,"version":1,"counts_sold":0,"allow_shortfall":1`), 422, validationFailed, []string{"/allow_shortfall"}},
+		"no kind":              {event(`"units":1`), 422, validationFailed, []string{"/kind"}},
+		"unknown kind":         {event(`"kind":"gift","units":1`), 422, validationFailed, []string{"/kind"}},
+		"event id a number":    {`{"event_id":7,"sku":"` + h.sku + `","kind":"restock","units":1}`, 422, validationFailed, []string{"/event_id"}},
+		"not an instant":       {event(`"kind":"restock","units":1,"occurred_at":"yesterday"`), 422, validationFailed, []string{"/occurred_at"}},
+		"broken JSON":          {`{"event_id"`, 400, malformedBody, nil},
+		"over 64 KiB":          {event(`"kind":"restock","units":1,"x":"` + strings.Repeat("x", 64<<10) + `"`), 413, bodyTooLarge, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h.untouched(func() {

@@ -48,7 +48,7 @@ func testConfig() *config.Config {
 	cfg := &config.Config{Mode: config.ModeDev}
 	cfg.Shop.Name = "Oak & Sons"
 	cfg.HTTP.PublicURL = "https://door.example"
-	cfg.Gate.Lease = 10 * time.Second
+	cfg.Gate.Lease, cfg.Gate.RecordRetention = 10*time.Second, time.Hour
 	cfg.Hold.TTL, cfg.Hold.Extension, cfg.Hold.Grace = 10*time.Minute, time.Minute, time.Minute
 	cfg.Offer.Window, cfg.Offer.MaxAge = 15*time.Minute, 48*time.Hour
 	cfg.Waitlist.TTL = 180 * 24 * time.Hour

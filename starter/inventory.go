@@ -77,6 +77,9 @@ func (d *Door) postInventory(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := d.sameEvent(ctx, sku, ev); err != nil {
+		return err
+	}
 	out, decided, err := d.eventOutcome(ctx, sku, ev.EventID)
 	if err != nil {
 		return err
@@ -108,24 +111,72 @@ func stockEvent(f *fields) (sku string, ev contract.StockEvent) {
 	switch ev.Kind {
 	case contract.StockRestock:
 		ev.Units = f.integer("units", 1, maxUnits)
-		ev.Reason, _ = f.optionalText("reason", 200)
 	case contract.StockCorrection:
-		if delta := f.optionalInteger("delta", -maxUnits, maxUnits); delta != nil {
-			ev.Delta = *delta
-		}
-		switch f.members["delta"] {
-		case nil:
-			f.complain("delta", "is missing")
-		case json.Number("0"), json.Number("-0"):
-			f.complain("delta", "must not be 0")
-		}
+		readCorrection(f, &ev)
+		return sku, ev
+	case contract.StockReturn:
+		readReturn(f, &ev)
+	case contract.StockLevel:
+		ev.Units = f.integer("units", 0, maxUnits)
+		ev.Version = f.integer("version", 1, contract.MaxLevelVersion)
+		ev.CountsSold = f.integer("counts_sold", 0, maxUnits)
 		ev.AllowShortfall = f.boolean("allow_shortfall")
-		ev.Reason = f.text("reason", 200)
 	case "":
 	default:
-		f.complain("kind", "must be %q or %q", contract.StockRestock, contract.StockCorrection)
+		f.complain("kind", "must be %q, %q, %q or %q", contract.StockRestock, contract.StockCorrection, contract.StockReturn, contract.StockLevel)
 	}
+	ev.Reason, _ = f.optionalText("reason", 200)
 	return sku, ev
+}
+
+func readCorrection(f *fields, ev *contract.StockEvent) {
+	if delta := f.optionalInteger("delta", -maxUnits, maxUnits); delta != nil {
+		ev.Delta = *delta
+	}
+	switch f.members["delta"] {
+	case nil:
+		f.complain("delta", "is missing")
+	case json.Number("0"), json.Number("-0"):
+		f.complain("delta", "must not be 0")
+	}
+	ev.AllowShortfall = f.boolean("allow_shortfall")
+	ev.Reason = f.text("reason", 200)
+}
+
+func readReturn(f *fields, ev *contract.StockEvent) {
+	ev.ReturnID = f.text("return_id", 128)
+	ev.HoldID = f.text("hold_id", 64)
+	if _, err := contract.HoldNumber(ev.HoldID); err != nil && ev.HoldID != "" {
+		f.complain("hold_id", "must be the id of the hold that made the sale")
+	}
+	ev.Units = f.integer("units", 1, maxUnits)
+	ev.Resell = f.boolean("resell")
+	if !f.has("resell") {
+		f.complain("resell", "is missing: true when the units can be sold again, false when they cannot")
+	}
+}
+
+// sameEvent refuses an event id that came with another movement before: its
+// outcome would be told as that of this one. What only describes the movement
+// may differ. While Redis is silent nothing is compared, and the book keeps the
+// event that came first.
+func (d *Door) sameEvent(ctx context.Context, sku string, ev contract.StockEvent) error {
+	ev.Reason, ev.Actor, ev.OccurredAt = "", "", nil
+	body, err := json.Marshal(ev)
+	if err != nil {
+		return err
+	}
+	print := d.keys.Fingerprint(string(body))
+	got, err := d.gate.ClaimKey(ctx, "event:"+digest(sku, ev.EventID), redis.Claim{BodyHash: print}, d.cfg.Gate.RecordRetention)
+	switch {
+	case errors.Is(err, redis.ErrUnavailable):
+		return nil
+	case err != nil:
+		return err
+	case got.BodyHash != print:
+		return problem(idempotencyKeyReused, "event %q of SKU %s came with another movement before, and only that one counts; a new movement needs an event_id of its own", ev.EventID, sku)
+	}
+	return nil
 }
 
 // eventOutcome reads the gate's decision. A closed or silent gate has none yet;

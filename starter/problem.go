@@ -61,7 +61,7 @@ var problems = map[string]struct {
 	bodyTooLarge:          {http.StatusRequestEntityTooLarge, "The body is too large"},
 	unsupportedMediaType:  {http.StatusUnsupportedMediaType, "Unsupported media type"},
 	validationFailed:      {http.StatusUnprocessableEntity, "The request is not valid"},
-	idempotencyKeyReused:  {http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request"},
+	idempotencyKeyReused:  {http.StatusUnprocessableEntity, "This key was used for another request"},
 	tooManyRequests:       {http.StatusTooManyRequests, "Too many requests"},
 	unavailable:           {http.StatusServiceUnavailable, "Not available right now"},
 }

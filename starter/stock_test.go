@@ -2,17 +2,13 @@ package starter
 
 import (
 	"crypto/rand"
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"holdfast/contract"
-	"holdfast/redis"
 )
 
 func TestPutStock(t *testing.T) {
@@ -174,54 +170,4 @@ func TestClosedGate(t *testing.T) {
 		return len(checked) > 0 && checked[0] == contract.ReconcileInput{SKU: h.sku, ReopenSeconds: 20}
 	})
 	require.Empty(t, h.wf.decided)
-}
-
-func TestInventory(t *testing.T) {
-	h := newHouse(t, 0)
-	body := fmt.Sprintf(`{"event_id":"e-%s","sku":%q,"kind":"restock","units":5,"delivery":"unknown members are ignored","occurred_at":"2026-01-31T12:00:00Z"}`, h.sku, h.sku)
-	post := func(body string) (answer, eventView) {
-		a := h.send(h.signedEvent(body, time.Now(), webhookSecret))
-		var v eventView
-		if a.status < 300 {
-			a.into(t, &v)
-		}
-		return a, v
-	}
-	a, v := post(body)
-	require.Equal(t, http.StatusOK, a.status, a.body)
-	require.True(t, *v.Applied)
-	require.Equal(t, float64(5), v.Stock.(map[string]any)["on_hand"])
-
-	h.untouched(func() { // also while Temporal is down: the gate knows the event
-		h.wf.set(func() { h.wf.down = true })
-		again, v := post(body)
-		require.Equal(t, http.StatusOK, again.status)
-		require.True(t, *v.Applied)
-		h.wf.set(func() { h.wf.down = false })
-	})
-
-	for range 5 {
-		h.hold()
-	}
-	a, v = post(fmt.Sprintf(`{"event_id":"c-%s","sku":%q,"kind":"correction","delta":-1,"reason":"count"}`, h.sku, h.sku))
-	require.Equal(t, http.StatusOK, a.status, a.body)
-	require.False(t, *v.Applied)
-	require.Equal(t, "would-oversell", v.Reason)
-
-	// Not recorded: the sender is told to come again.
-	h.wf.set(func() { h.wf.fail["StockEvent"] = errTemporalDown })
-	h.untouched(func() {
-		a, _ := post(fmt.Sprintf(`{"event_id":"d-%s","sku":%q,"kind":"restock","units":1}`, h.sku, h.sku))
-		exact(t, a, 503, unavailable)
-	})
-}
-
-// Recorded, but the gate has not decided: 202, also while the gate is silent.
-func TestInventoryUndecided(t *testing.T) {
-	h := newHouse(t, 0)
-	h.wf.inert = true
-	h.gate.break_("EventOutcome", errors.Join(redis.ErrUnavailable), nil)
-	a := h.send(h.signedEvent(fmt.Sprintf(`{"event_id":"e","sku":%q,"kind":"restock","units":5}`, h.sku), time.Now(), webhookSecret))
-	require.Equal(t, http.StatusAccepted, a.status, a.body)
-	require.JSONEq(t, `{"event_id":"e"}`, a.body)
 }

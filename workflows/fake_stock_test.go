@@ -27,28 +27,40 @@ func (w *world) Settings(_ context.Context, req redis.SettingsRequest) (redis.Ba
 	})
 }
 
-// Stock applies every event once by its id.
+// Stock applies every event once by its id, and a return by its return id.
 func (w *world) Stock(_ context.Context, _ string, ev contract.StockEvent) (redis.StockOutcome, error) {
 	out := redis.StockOutcome{EventID: ev.EventID}
 	var err error
+	name := ev.EventID
+	if ev.ReturnID != "" {
+		name = ev.ReturnID
+	}
 	out.Base, err = w.verb("stock "+ev.EventID, func() redis.Verdict {
-		out.N = w.applied[ev.EventID]
+		out.N = w.applied[name]
 		if out.N == 0 {
 			out.N = int64(len(w.applied)) + 1
 		}
-		switch {
-		case ev.Kind == contract.StockRestock:
-			out.Applied, out.Delta = true, ev.Units
-		case w.free+ev.Delta < 0:
-			out.Reason = string(redis.WouldOversell)
-			return redis.WouldOversell
+		switch ev.Kind {
+		case contract.StockRestock:
+			out.Delta = ev.Units
+		case contract.StockReturn:
+			if ev.Resell {
+				out.Delta = ev.Units
+			}
+		case contract.StockLevel:
+			out.Delta = ev.Units - w.free
 		default:
-			out.Applied, out.Delta = true, ev.Delta
+			out.Delta = ev.Delta
 		}
-		if w.applied[ev.EventID] != 0 {
+		if w.free+out.Delta < 0 {
+			out.Delta, out.Reason = 0, string(redis.WouldOversell)
+			return redis.WouldOversell
+		}
+		out.Applied = true
+		if w.applied[name] != 0 {
 			return redis.Existing
 		}
-		w.applied[ev.EventID] = out.N
+		w.applied[name] = out.N
 		w.free += out.Delta
 		return redis.OK
 	})

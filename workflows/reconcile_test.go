@@ -140,6 +140,9 @@ func TestReconcileOpensWhatLostNothing(t *testing.T) {
 		"an old event was repeated":     func(s *shut) { s.repeated() },
 		"a pending event was not":       func(s *shut) { s.book.Pending = []contract.StockEvent{restock("e9", 9)} },
 		"a pending correction was made": func(s *shut) { s.pendingCorrection() },
+		"a pending level was made":      func(s *shut) { s.pendingLevel() },
+		"a pending return was made":     func(s *shut) { s.pendingReturn(3) },
+		"a pending return was no good":  func(s *shut) { s.pendingReturn(0) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShut(t)
@@ -170,6 +173,18 @@ func (s *shut) pendingCorrection() {
 	s.found.Counters.Corrected -= 2
 }
 
+func (s *shut) pendingLevel() {
+	s.book.Pending = []contract.StockEvent{level("e9", 1, 4, 0)}
+	s.outcomes["e9"] = redis.StockOutcome{Applied: true, Delta: -2, N: 21}
+	s.found.Counters.Corrected -= 2
+}
+
+func (s *shut) pendingReturn(delta int64) {
+	s.book.Pending = []contract.StockEvent{returned("e9", "r1", 3, delta > 0)}
+	s.outcomes["e9"] = redis.StockOutcome{Applied: true, Delta: delta, N: 21}
+	s.found.Counters.Returned += delta
+}
+
 func TestReconcileStaysClosed(t *testing.T) {
 	for word, change := range map[string]func(s *shut){
 		"no book in Temporal":   func(s *shut) { s.book = nil },
@@ -179,6 +194,8 @@ func TestReconcileStaysClosed(t *testing.T) {
 		"stock event e1":        func(s *shut) { s.outcomes["e1"] = redis.StockOutcome{Applied: true, Delta: 4} },
 		"stock event e3":        func(s *shut) { s.outcomes["e3"] = redis.StockOutcome{Applied: true} },
 		"the book has received": func(s *shut) { s.found.Counters.Received = 2 },
+		"returned 0":            func(s *shut) { s.found.Counters.Returned = 1 },
+		"Redis 7, 0 and -1":     func(s *shut) { s.book.Returned = 2 },
 		"and corrected -1":      func(s *shut) { s.found.Counters.Corrected = 0 },
 		"Hold hold_2 is open":   func(s *shut) { s.missing["hold_2"] = true },
 		"WaitlistEntry entry_1": func(s *shut) { s.missing["entry_1"] = true },
@@ -202,7 +219,7 @@ func TestReconcileNamesTheLostEvent(t *testing.T) {
 	s.found.Counters.Received = 2
 	delete(s.outcomes, "e1")
 	require.Equal(t, []string{
-		"the book has received 7 and corrected -1, Redis 2 and -1", "Redis does not know stock event e1",
+		"the book has received 7, returned 0 and corrected -1, Redis 2, 0 and -1", "Redis does not know stock event e1",
 	}, s.run().Differences)
 }
 

@@ -180,7 +180,9 @@ func (s *stock) decided(ev contract.StockEvent, out activities.ApplyStockResult)
 	case out.N <= s.book.DecidedN: // a repeat of an event that the book had forgotten
 	case ev.Kind == contract.StockRestock:
 		s.book.Received += out.Delta
-	case ev.Kind != contract.StockReturn:
+	case ev.Kind == contract.StockReturn:
+		s.book.Returned += out.Delta
+	default:
 		s.book.Corrected += out.Delta
 	}
 	s.book.DecidedN = max(s.book.DecidedN, out.N)
@@ -238,7 +240,7 @@ func (s *stock) show() {
 	}
 	details(s.ctx,
 		"State", state,
-		"Lines", fmt.Sprintf("%s: received %d, corrected %d, refused events %d", verbatim(s.sku), s.book.Received, s.book.Corrected, s.book.Refused),
+		"Lines", fmt.Sprintf("%s: received %d, returned %d, corrected %d, refused events %d", verbatim(s.sku), s.book.Received, s.book.Returned, s.book.Corrected, s.book.Refused),
 		"Title", s.book.About.Title,
 		"Next", next,
 	)

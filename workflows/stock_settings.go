@@ -14,10 +14,7 @@ import (
 	"holdfast/contract"
 )
 
-const (
-	maxTitle = 200           // characters
-	maxUnits = 1_000_000_000 // of one event
-)
+const maxTitle = 200 // characters
 
 // policy opens the SKU at the gate when the book has not, and stores what the
 // shop says of it. A repeat of what is known changes nothing.
@@ -114,18 +111,4 @@ func isWebURL(s string) bool {
 func sameAbout(a, b contract.About) bool {
 	samePrice := a.Price == b.Price || (a.Price != nil && b.Price != nil && *a.Price == *b.Price)
 	return samePrice && a.Title == b.Title && a.CheckoutURL == b.CheckoutURL && a.ImageURL == b.ImageURL
-}
-
-func validateEvent(ev contract.StockEvent) error {
-	switch {
-	case ev.EventID == "":
-		return fmt.Errorf("event_id is empty")
-	case ev.Kind == contract.StockRestock && (ev.Units < 1 || ev.Units > maxUnits):
-		return fmt.Errorf("units is %d, a restock has 1 to %d", ev.Units, maxUnits)
-	case ev.Kind == contract.StockCorrection && (ev.Delta == 0 || ev.Delta < -maxUnits || ev.Delta > maxUnits):
-		return fmt.Errorf("delta is %d, a correction moves 1 to %d either way", ev.Delta, maxUnits)
-	case ev.Kind != contract.StockRestock && ev.Kind != contract.StockCorrection:
-		return fmt.Errorf("kind %q is neither %s nor %s", ev.Kind, contract.StockRestock, contract.StockCorrection)
-	}
-	return nil
 }

@@ -86,22 +86,81 @@ func TestStockCountsAnOldEventOnce(t *testing.T) {
 	require.EqualValues(t, 5, w.free)
 }
 
+func level(id string, version, units, countsSold int64) contract.StockEvent {
+	return contract.StockEvent{EventID: id, Kind: contract.StockLevel, Version: version, Units: units, CountsSold: countsSold}
+}
+
+func returned(id, returnID string, units int64, resell bool) contract.StockEvent {
+	return contract.StockEvent{
+		EventID: id, Kind: contract.StockReturn, ReturnID: returnID, HoldID: contract.HoldID(chair, []byte("eleven bytes")), Units: units, Resell: resell,
+	}
+}
+
+// Each kind counts in its own total, and nothing counts twice.
+func TestStockTotalsFollowEachKind(t *testing.T) {
+	w := newWorld(t)
+	all := []contract.StockEvent{
+		restock("e1", 5),
+		returned("e2", "r1", 2, true),
+		returned("e3", "r1", 2, true), // the same return, told of again
+		returned("e4", "r2", 1, false),
+		level("e5", 1, 4, 0), // 7 are there
+		{EventID: "e6", Kind: contract.StockCorrection, Delta: 2, Reason: "found"},
+		level("e7", 2, 0, 0),
+	}
+	for _, after := range []time.Duration{time.Minute, time.Hour} {
+		w.at(after, func() {
+			for _, ev := range all {
+				w.SignalWorkflow(contract.SignalStockEvent, ev)
+			}
+		})
+	}
+	out := w.runStock(contract.StockInput{SKU: chair, Book: openBook()}, 2*time.Hour)
+	require.Equal(t, []int64{5, 2, -3 + 2 - 6, 0}, []int64{out.Book.Received, out.Book.Returned, out.Book.Corrected, out.Book.Refused})
+	require.EqualValues(t, 0, w.free)
+	require.Len(t, out.Book.Events, len(all))
+	require.Equal(t, contract.BookEvent{EventID: "e4", Kind: contract.StockReturn, Applied: true}, out.Book.Events[3])
+
+	// A book that has forgotten every event and hears them all again.
+	again := newWorld(t)
+	again.applied, again.free = w.applied, w.free
+	again.at(time.Minute, func() {
+		for _, ev := range all {
+			again.SignalWorkflow(contract.SignalStockEvent, ev)
+		}
+	})
+	forgetful := out
+	forgetful.Book.Events = nil
+	next := again.runStock(forgetful, time.Hour)
+	require.Equal(t, []int64{5, 2, -7}, []int64{next.Book.Received, next.Book.Returned, next.Book.Corrected})
+	require.EqualValues(t, 0, again.free)
+}
+
 func TestStockRefusesWhatIsNoEvent(t *testing.T) {
+	strange := func(ev contract.StockEvent, change func(*contract.StockEvent)) contract.StockEvent {
+		change(&ev)
+		return ev
+	}
+	bad := []contract.StockEvent{
+		restock("", 5), restock("a", 0), restock("b", -1), restock("c", 1_000_000_001), restock("return\nr1", 1),
+		{EventID: "d", Kind: "gift", Units: 1},
+		{EventID: "e", Kind: contract.StockCorrection},
+		{EventID: "f", Kind: contract.StockCorrection, Delta: -1_000_000_001},
+		level("g", 0, 1, 0), level("h", 1<<53, 1, 0), level("i", 1, -1, 0), level("j", 1, 1_000_000_001, 0), level("k", 1, 1, -1),
+		returned("l", "r", 0, true), returned("m", "", 1, true), returned("n", "r\n", 1, true),
+		strange(returned("o", "r", 1, true), func(ev *contract.StockEvent) { ev.HoldID = "" }),
+		strange(returned("p", "r", 1, true), func(ev *contract.StockEvent) { ev.HoldID = "entry_7hlieilch25wm6nd74gjabh6uu" }),
+	}
 	w := newWorld(t)
 	w.at(time.Minute, func() {
-		for _, ev := range []contract.StockEvent{
-			restock("", 5), restock("a", 0), restock("b", -1), restock("c", 1_000_000_001),
-			{EventID: "d", Kind: "level", Units: 1},
-			{EventID: "e", Kind: contract.StockCorrection},
-			{EventID: "f", Kind: contract.StockCorrection, Delta: -1_000_000_001},
-		} {
+		for _, ev := range bad {
 			w.SignalWorkflow(contract.SignalStockEvent, ev)
 		}
 		w.SignalWorkflow(contract.SignalStockEvent, "not an event")
 		w.SignalWorkflow(contract.SignalStockEvent, restock("good", 1))
 	})
 	out := w.runStock(contract.StockInput{SKU: chair, Book: openBook()}, time.Hour)
-	require.EqualValues(t, 7, out.Book.Refused)
+	require.EqualValues(t, len(bad), out.Book.Refused)
 	require.Len(t, out.Book.Events, 1)
 	require.EqualValues(t, 1, w.free)
 }
@@ -222,85 +281,4 @@ func TestStockDrains(t *testing.T) {
 		require.EqualValues(t, 4, w.free)
 		require.Zero(t, w.called("drain ok"))
 	})
-}
-
-func TestStockPolicyOpensASKU(t *testing.T) {
-	w := newWorld(t)
-	changed := about()
-	changed.Title = "Rocking chair"
-	var created, same, second *answer[contract.PolicyResult]
-	w.at(time.Minute, func() { w.SignalWorkflow(contract.SignalStockEvent, restock("early", 5)) })
-	w.at(2*time.Minute, func() {
-		require.Empty(t, w.calls, "nothing reaches the gate before the SKU is opened")
-		created = update[contract.PolicyResult](w, contract.UpdatePolicy, "a", contract.PolicyRequest{About: about()})
-		same = update[contract.PolicyResult](w, contract.UpdatePolicy, "b", contract.PolicyRequest{About: about()})
-		second = update[contract.PolicyResult](w, contract.UpdatePolicy, "c", contract.PolicyRequest{About: changed})
-	})
-	out := w.runStock(contract.StockInput{SKU: chair}, time.Hour)
-	require.Equal(t, contract.PolicyResult{Version: 1, Created: true}, created.result)
-	require.Equal(t, contract.PolicyResult{Version: 1}, same.result)
-	require.Equal(t, contract.PolicyResult{Version: 2}, second.result)
-	require.Equal(t, changed, out.Book.About)
-	require.EqualValues(t, 2, out.Book.Version)
-	require.Equal(t, 1, w.called("open ok"))
-	require.Len(t, w.settings, 2)
-	require.EqualValues(t, 5, w.free)
-}
-
-func TestStockPolicyRefusesANumberOfAnother(t *testing.T) {
-	w := newWorld(t)
-	w.owner = "OTHER"
-	var a *answer[contract.PolicyResult]
-	w.at(time.Minute, func() {
-		a = update[contract.PolicyResult](w, contract.UpdatePolicy, "", contract.PolicyRequest{About: about()})
-	})
-	out := w.runStock(contract.StockInput{SKU: chair}, time.Hour)
-	require.ErrorContains(t, a.err, "OTHER")
-	require.False(t, out.Book.Opened)
-}
-
-func TestStockPolicyRefusesBadInput(t *testing.T) {
-	for word, change := range map[string]func(a *contract.About){
-		"title is empty":     func(a *contract.About) { a.Title = " " },
-		"at most 200":        func(a *contract.About) { a.Title = strings.Repeat("ä", 201) },
-		"control characters": func(a *contract.About) { a.Title = "a\x00b" },
-		"checkout_url":       func(a *contract.About) { a.CheckoutURL = "/cart" },
-		"image_url":          func(a *contract.About) { a.ImageURL = "ftp://x/y" },
-		"price":              func(a *contract.About) { a.Price = &contract.Money{Amount: 5, Currency: "eur"} },
-	} {
-		w := newWorld(t)
-		bad := about()
-		change(&bad)
-		var a *answer[contract.PolicyResult]
-		w.at(time.Minute, func() {
-			a = update[contract.PolicyResult](w, contract.UpdatePolicy, "", contract.PolicyRequest{About: bad})
-		})
-		w.runStock(contract.StockInput{SKU: chair}, time.Hour)
-		require.ErrorContains(t, a.rejected, word)
-		require.Empty(t, w.settings)
-	}
-}
-
-func TestStockPauses(t *testing.T) {
-	w := newWorld(t)
-	var a, b *answer[contract.PauseResult]
-	w.at(time.Minute, func() {
-		a = update[contract.PauseResult](w, contract.UpdatePause, "a", contract.PauseRequest{Paused: true, Actor: "ops"})
-	})
-	w.at(2*time.Minute, func() {
-		b = update[contract.PauseResult](w, contract.UpdatePause, "b", contract.PauseRequest{})
-	})
-	out := w.runStock(contract.StockInput{SKU: chair, Book: openBook()}, 90*time.Second)
-	require.True(t, a.result.Paused)
-	require.Nil(t, b)
-	require.True(t, out.Book.Paused)
-	require.True(t, *w.settings[0].Paused)
-	require.Equal(t, "ops", w.settings[0].Actor)
-
-	w = newWorld(t)
-	w.at(time.Minute, func() {
-		a = update[contract.PauseResult](w, contract.UpdatePause, "a", contract.PauseRequest{Paused: true})
-	})
-	w.runStock(contract.StockInput{SKU: chair}, time.Hour)
-	require.ErrorContains(t, a.rejected, "not been opened")
 }

@@ -1,0 +1,62 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"holdfast/contract"
+)
+
+const maxUnits = 1_000_000_000 // of one event
+
+// validateEvent says what is wrong with a stock event that any client of
+// Temporal may have sent.
+func validateEvent(ev contract.StockEvent) error {
+	if err := validateName("event_id", ev.EventID); err != nil {
+		return err
+	}
+	switch ev.Kind {
+	case contract.StockRestock:
+		return within("units", ev.Units, 1, maxUnits)
+	case contract.StockCorrection:
+		if ev.Delta == 0 {
+			return fmt.Errorf("delta is 0, a correction moves something")
+		}
+		return within("delta", ev.Delta, -maxUnits, maxUnits)
+	case contract.StockReturn:
+		if err := validateName("return_id", ev.ReturnID); err != nil {
+			return err
+		}
+		if _, err := contract.HoldNumber(ev.HoldID); err != nil {
+			return fmt.Errorf("hold_id %q: %w", ev.HoldID, err)
+		}
+		return within("units", ev.Units, 1, maxUnits)
+	case contract.StockLevel:
+		if err := within("version", ev.Version, 1, contract.MaxLevelVersion); err != nil {
+			return err
+		}
+		if err := within("counts_sold", ev.CountsSold, 0, maxUnits); err != nil {
+			return err
+		}
+		return within("units", ev.Units, 0, maxUnits)
+	}
+	return fmt.Errorf("kind %q is none of %s, %s, %s, %s", ev.Kind,
+		contract.StockRestock, contract.StockCorrection, contract.StockReturn, contract.StockLevel)
+}
+
+// validateName wants a name of one line: the gate keeps event ids and return ids
+// side by side and tells them apart by a line break.
+func validateName(member, name string) error {
+	if name == "" || strings.ContainsFunc(name, unicode.IsControl) {
+		return fmt.Errorf("%s %q is empty or has control characters", member, name)
+	}
+	return nil
+}
+
+func within(member string, n, least, most int64) error {
+	if n < least || n > most {
+		return fmt.Errorf("%s is %d, it must be from %d to %d", member, n, least, most)
+	}
+	return nil
+}
