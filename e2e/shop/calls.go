@@ -105,28 +105,38 @@ func (s *Shop) Open(ctx context.Context, sku, title string) error {
 	})
 }
 
-// Restock adds units and returns when the door says that they were added. As
-// long as the door has only written the event down, it is posted again.
+// Restock adds units and returns when the door says that they were added.
 func (s *Shop) Restock(ctx context.Context, sku string, units int64) error {
-	event := map[string]any{"event_id": Token(), "sku": sku, "kind": "restock", "units": units}
+	out, err := s.Decided(ctx, map[string]any{"event_id": Token(), "sku": sku, "kind": "restock", "units": units})
+	if err == nil && !out.Applied {
+		err = fmt.Errorf("restock of %d × %s was not applied: %s", units, sku, out.Reason)
+	}
+	return err
+}
+
+// Decision is what became of a stock event, and the SKU after it.
+type Decision struct {
+	Applied bool   `json:"applied"`
+	Reason  string `json:"reason"`
+	Stock   Stock  `json:"stock"`
+}
+
+// Decided posts a stock event and returns what became of it. As long as the door
+// has only written it down, it is posted again.
+func (s *Shop) Decided(ctx context.Context, event map[string]any) (Decision, error) {
+	var out Decision
 	for {
 		a, err := s.Inventory(ctx, event)
 		if err != nil {
-			return err
+			return out, err
 		}
-		var out struct {
-			Applied bool `json:"applied"`
-		}
-		switch {
-		case a.Status == http.StatusAccepted:
+		switch a.Status {
+		case http.StatusAccepted:
 			continue
-		case a.Status != http.StatusOK:
-			return fmt.Errorf("restock of %d × %s: %s", units, sku, a)
+		case http.StatusOK:
+			return out, json.Unmarshal(a.Body, &out)
 		}
-		if err := json.Unmarshal(a.Body, &out); err != nil || !out.Applied {
-			return fmt.Errorf("restock of %d × %s was not applied: %s", units, sku, a)
-		}
-		return nil
+		return out, fmt.Errorf("stock event %v: %s", event, a)
 	}
 }
 
