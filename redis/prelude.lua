@@ -95,7 +95,9 @@ local function get_hold(id)
 end
 local function put_hold(id, h)
   h[H_VERSION] = h[H_VERSION] + 1
-  redis.call('HSET', K_HOLDS, id, cjson.encode(h))
+  local record = cjson.encode(h)
+  redis.call('HSET', K_HOLDS, id, record)
+  return record
 end
 
 local function get_entry(id)
@@ -123,6 +125,7 @@ local function passed_over_up_to()
   return math.min(NOW_US - LEASE * 1000, math.max(S.ripe, NOW_US - OUTAGE_MS * 1000))
 end
 local function first_fresh()
+  if redis.call('ZCARD', K_FRESH) == 0 then return nil end
   local f = redis.call('ZRANGEBYSCORE', K_FRESH, '(' .. int(passed_over_up_to()), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   return f[2] and tonumber(f[2])
 end

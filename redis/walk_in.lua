@@ -1,23 +1,23 @@
 -- The walk-in, which a stampede is made of, decided before settle.lua is made.
 if SHUT then return SHUT end
 
--- Answers the verdict, the new hold, and how many wait if it was refused.
+-- Answers the verdict and the new hold's record, or how many wait if refused.
 local function walk_in(id, units, person, actor, version)
   if S.paused == 1 then return 'paused' end
   if ENDED then return 'sale-ended' end
   if room(person) < units then return 'limit-reached' end
   if open_to_all() < units then
-    local line = someone_eligible() or S.offered > 0
+    local line = S.offered > 0 or someone_eligible()
     return line and 'reserved-for-line' or 'sold-out', nil, waiting()
   end
   local h = new_hold('provisional', units, person, '', S.gen, NOW + LEASE)
   h[H_VERSION] = version
   add('held', units)
   redis.call('HINCRBY', K_TALLY, person, units)
-  put_hold(id, h)
+  local record = put_hold(id, h)
   redis.call('ZADD', K_LEASES, h[H_DEADLINE], id)
   ledger('reserve', 'walk-in', units, id, { person = person, actor = actor })
-  return 'ok', h
+  return 'ok', record
 end
 
 -- Nothing that the rest would do first or after: no lease ended, no unit is the
@@ -29,7 +29,7 @@ local function quiet()
     (S.green == 0 or NOW < S.green_at + LEASE)
 end
 if arg(4) ~= '1' and redis.call('HEXISTS', K_HOLDS, arg(1)) == 0 and quiet() then
-  local verdict, h, people = walk_in(arg(1), num(2), arg(3), arg(5), 0)
+  local verdict, record, people = walk_in(arg(1), num(2), arg(3), arg(5), 0)
   flush()
-  return { verdict, 0, h and LEASE or 0, NOW, people or 0, h and cjson.encode(h) or '' }
+  return { verdict, 0, record and LEASE or 0, NOW, people or 0, record or '' }
 end
