@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -82,6 +83,10 @@ func (s *Server) Run() error {
 func (s *Server) Client() *goredis.Client {
 	return goredis.NewClient(&goredis.Options{Addr: s.Addr, ContextTimeoutEnabled: true})
 }
+
+// Freeze stops the server where it is: it keeps its connections, takes new ones
+// and answers nobody. Only Kill ends it then.
+func (s *Server) Freeze() error { return s.cmd.Process.Signal(syscall.SIGSTOP) }
 
 // Kill ends the server as a crash would.
 func (s *Server) Kill() {
