@@ -28,7 +28,7 @@ const (
 	outagePool     = 8                      // connections for all of them
 	outagePace     = 5 * time.Millisecond   // between two calls of a caller
 	outageDeadline = 250 * time.Millisecond // of a call; shorter than any time-out of the client
-	outageSlack    = 500 * time.Millisecond // of a machine with more to do than this
+	outageSlack    = 750 * time.Millisecond // of a machine with more to do than this
 )
 
 // Redis hangs, is killed and comes back, all under load. Nothing of ours is
