@@ -14,21 +14,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/contract"
-	"holdfast/internal/redistest"
 )
 
-var shared *goredis.Client
+// shared is a client of the backend that the tests run on.
+var shared goredis.UniversalClient
 
 func TestMain(m *testing.M) {
 	mutate()
-	server, err := redistest.Start("--appendonly", "no")
-	if err != nil {
+	if err := openBackend(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	shared = server.Client()
+	shared = dialShared(nil)
+	verbs := countVerbs(shared)
 	code := m.Run()
-	server.Close()
+	verbs.report()
+	closeBackend()
 	os.Exit(code)
 }
 
@@ -37,7 +38,8 @@ const testLease = 10 * time.Second
 func testOptions() Options {
 	return Options{
 		Lease: testLease, RecordRetention: 30 * 24 * time.Hour, SaleRetention: 400 * 24 * time.Hour, OfferMaxAge: 48 * time.Hour, MissedKeep: 1,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		FenceOff: backendName() == standIn,
+		Log:      slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 }
 
