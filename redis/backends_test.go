@@ -152,6 +152,8 @@ var exempt = map[string]string{
 	"TestASilentServerIsUnavailable":             ownServers,
 	"TestAnOldVersionIsRefused":                  ownServers,
 	"TestTheModelNoticesEachMutant":              ownServers,
+	"TestTheCheckerNoticesBrokenScripts":         ownServers,
+	"TestTheCheckerRefusesWhatNoOrderExplains":   noServer,
 	"TestAClientThatMayAskReplicasIsRefused":     noServer,
 }
 

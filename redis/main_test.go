@@ -21,17 +21,23 @@ var shared goredis.UniversalClient
 
 func TestMain(m *testing.M) {
 	mutate()
+	goredis.SetLogger(quietLog{}) // outages are on purpose here
 	if err := openBackend(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	shared = dialShared(nil)
 	verbs := countVerbs(shared)
+	go boundMemory()
 	code := m.Run()
 	verbs.report()
 	closeBackend()
 	os.Exit(code)
 }
+
+type quietLog struct{}
+
+func (quietLog) Printf(context.Context, string, ...any) {}
 
 const testLease = 10 * time.Second
 

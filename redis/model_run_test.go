@@ -537,11 +537,8 @@ func (r *run) settings(rt *rapid.T, req SettingsRequest) {
 	req.SKU = r.sku
 	out := must[Base](r.fixture)(r.g.Settings(context.Background(), req))
 	r.m.sweep()
-	if req.Limit != nil && *req.Limit != r.m.limit {
-		r.m.limit = *req.Limit
-		for _, e := range r.m.entries {
-			e.parked = e.parked && r.m.turned(e)
-		}
+	if req.Limit != nil {
+		r.m.setLimit(*req.Limit)
 	}
 	if req.Ends != nil {
 		r.m.ends = 0

@@ -33,6 +33,7 @@ type modelOffer struct {
 type modelHold struct {
 	state                                     contract.HoldState
 	units, deadline, offeredAt, until, sentAt int64 // milliseconds
+	amount                                    int64 // named by payment-started
 	person, entry, ref                        string
 	back, extended, retaken                   bool
 	refunded                                  []string
@@ -114,6 +115,17 @@ func (m *model) count(person string, delta int64) {
 		if e.person == person && e.state.Live() && e.parked && !m.turned(e) {
 			e.parked = false
 		}
+	}
+}
+
+// setLimit looks again at who was parked at the old limit.
+func (m *model) setLimit(limit int64) {
+	if limit == m.limit {
+		return
+	}
+	m.limit = limit
+	for _, e := range m.entries {
+		e.parked = e.parked && m.turned(e)
 	}
 }
 
