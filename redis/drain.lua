@@ -59,7 +59,8 @@ elseif more or #due > limit then
 end
 local first = redis.call('ZRANGEBYSCORE', K_OUTBOX, '(' .. int(now_us), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 if first[2] then at((tonumber(first[2]) - NOW_US) / 1000) end
-if redis.call('ZCARD', K_LINE) > 0 then
+-- Who is parked at the limit waits for a lease of their own.
+if redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_PARKED) > 0 then
   local lease = redis.call('ZRANGE', K_LEASES, 0, 0, 'WITHSCORES')
   if lease[2] then at(tonumber(lease[2]) - NOW) end
 end

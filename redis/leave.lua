@@ -2,8 +2,8 @@
 -- ARGV +1 entry id, +2 the end (left, expired, opted_out, unreachable, removed),
 -- +3 actor, +4 "1" when its workflow asks and needs no word.
 -- An offer ends with its entry. A hold already pressed runs on, and the entry
--- ends as this when the hold does. expired ends only a waiting entry. A repeat
--- answers the entry as it is. {verdict, wake, position, 0, record}
+-- ends as left when the hold does without a sale. expired ends only a waiting
+-- entry. A repeat answers the entry as it is. {verdict, wake, position, 0, record}
 if SHUT then return SHUT end
 local id, state = arg(1), arg(2)
 sweep()

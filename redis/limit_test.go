@@ -129,3 +129,26 @@ func TestARaisedLimitLooksAtTheParkedAgain(t *testing.T) {
 	require.Equal(t, contract.EntryWaiting, f.entry(entries[1]).State, "one unit, one offer, the first in line")
 	require.Equal(t, [4]int64{4, 2, 2, 0}, f.parts())
 }
+
+// Nobody calls when the lease of somebody parked at the limit ends: the drain
+// says when to come back.
+func TestTheDrainComesBackForWhoIsParkedAtTheLimit(t *testing.T) {
+	f := open(t, 2)
+	f.limit(1)
+	mine, other := f.id(contract.HoldID), f.id(contract.HoldID)
+	f.reserve(other, 1)
+	f.adopt(other, true)
+	f.pass(time.Second)
+	f.reserveAs("ada", mine, 1)
+	entry := f.waits("ada", 1)
+	f.release(other, contract.ReasonShop)
+	require.Equal(t, int64(1), f.counters().OpenToAll)
+	d := f.drain()
+	require.Equal(t, testLease, d.Next)
+	f.pass(d.Next)
+	d = f.drain()
+	require.Equal(t, contract.HoldSwept, f.hold(mine).State)
+	require.Len(t, d.Items, 1)
+	require.Equal(t, entry, d.Items[0].EntryID)
+	require.Equal(t, [4]int64{2, 0, 1, 0}, f.parts())
+}

@@ -288,7 +288,7 @@ local function finish(verdict, ...)
   local more = settle()
   purge()
   local wake = 0
-  if S.woke + 1000 <= NOW then
+  if S.woke + 1000 <= NOW or S.woke > NOW then -- later than now: the clock was put back
     if more or something_due() then
       wake = 1
       set('woke', NOW)

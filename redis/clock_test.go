@@ -1,0 +1,69 @@
+package redis
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/contract"
+)
+
+// The page of a link reads an offer whose press died, before anybody has swept
+// the lease: it shows the offer, and as long as lapse leaves it.
+func TestADeadPressReadsAsTheOfferItIs(t *testing.T) {
+	f := open(t, 0)
+	entry := f.waits("ada", 1)
+	f.restock("e1", 1)
+	offer := f.entry(entry).HoldID
+	read := func() HoldOutcome {
+		out, ok, err := f.g.ReadHold(t.Context(), f.sku, offer)
+		require.NoError(t, err)
+		require.True(t, ok)
+		return out
+	}
+	f.told(offer, true)
+	f.pass(15*time.Minute - time.Second)
+	for _, left := range []time.Duration{2 * time.Minute, 2*time.Minute - testLease} { // the deadline moves once
+		f.press(offer)
+		f.pass(testLease)
+		out := read()
+		require.Equal(t, contract.HoldOffered, out.Hold.State)
+		require.Equal(t, left, out.Left)
+		require.Equal(t, left, f.lapse(offer).Left)
+		require.Equal(t, out.Hold.Deadline, read().Hold.Deadline)
+	}
+}
+
+// Redis TIME may jump back with the machine's clock. Nothing is lost or taken
+// twice, the line keeps its order, and nobody waits an hour for a wake.
+func TestAClockThatIsPutBack(t *testing.T) {
+	f := open(t, 1)
+	held := f.held()
+	deadline := f.hold(held).Deadline
+	f.waits("a", 1)
+	f.waits("b", 1)
+	require.True(t, f.restock("e1", 1).Wake)
+	f.pass(-time.Hour)
+	require.True(t, f.restock("e2", 1).Wake, "a wake of the future holds back none of today")
+	var last time.Time
+	for i := range 5 {
+		e := f.joinAs(fmt.Sprint("p", i), 1).Entry
+		require.Equal(t, int64(i+1), e.Position)
+		require.True(t, e.JoinedAt.After(last), "arrivals grow whatever the clock does")
+		last = e.JoinedAt
+		f.ack(e.ID)
+	}
+	var told []string
+	for _, item := range f.drain().Items {
+		told = append(told, item.Entry.Person)
+	}
+	require.Equal(t, []string{"a", "b"}, told)
+	out := f.release(held, contract.ReasonExpired)
+	require.Equal(t, Early, out.Verdict, "a deadline is an instant")
+	require.Equal(t, deadline, out.Hold.Deadline)
+	require.Equal(t, time.Hour+10*time.Minute, out.Left)
+	require.Equal(t, OK, f.confirm(held, "pi").Verdict)
+	require.Equal(t, [4]int64{2, 0, 2, 1}, f.parts())
+}
