@@ -29,6 +29,7 @@ func TestReserveTakesUnitsOnceHoweverOftenItRepeats(t *testing.T) {
 	require.Equal(t, lines, f.lines(), "a refusal leaves nothing behind")
 }
 
+// B1: the same for walk-ins.
 func TestLastUnitGoesToOneOfMany(t *testing.T) {
 	f := open(t, 5)
 	var wg sync.WaitGroup
@@ -110,6 +111,8 @@ func TestExtensionHappensOnce(t *testing.T) {
 	require.Equal(t, &contract.Money{Amount: 123456789012345678, Currency: "EUR"}, out.Hold.Amount, "every digit is kept")
 }
 
+// B20: a confirm moves a unit from held to sold in one step, and what is left is
+// free at once.
 func TestConfirmIsOneSale(t *testing.T) {
 	f := open(t, 2)
 	id := f.held()
