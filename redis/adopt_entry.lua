@@ -9,6 +9,8 @@ local e = get_entry(id)
 if not e then return finish_entry('unknown', id) end
 outbox_drop('s:' .. id)
 outbox_drop('e:' .. id)
+-- An offer that was pressed and paid before it was acknowledged.
+if not entry_live(e) and e[E_HOLD] ~= '' then outbox_drop('o:' .. e[E_HOLD]) end
 if entry_live(e) and e[E_ACK] == 0 then
   e[E_ACK] = 1
   acknowledged(tonumber(e[E_ARRIVAL]))

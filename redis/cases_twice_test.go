@@ -297,6 +297,22 @@ func TestAnotherSpellingIsAnotherSKU(t *testing.T) {
 	upper.adds()
 }
 
+// An offer that was pressed and paid before its entry had acknowledged it is not
+// handed out for ever: who knows of the end needs no word of the offer.
+func TestAnAcknowledgedEndLeavesNothingToTell(t *testing.T) {
+	f := open(t, 0)
+	entry := f.waits("ada", 1)
+	f.restock("e1", 1)
+	f.confirm(f.claimed(entry), "pi")
+	require.Len(t, f.drain().Items, 2, "the offer and its end")
+	f.ack(entry)
+	f.pass(24 * time.Hour)
+	require.Empty(t, f.drain().Items)
+	left, err := shared.Exists(t.Context(), key(f.sku, "outbox"), key(f.sku, "parcels")).Result()
+	require.NoError(t, err)
+	require.Zero(t, left)
+}
+
 // B38: one cause is one message. A sale tells its entry once; the payment
 // repeated, a refund of another payment and the return of the unit tell nobody.
 func TestOneEndIsOneMessage(t *testing.T) {

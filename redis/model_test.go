@@ -368,6 +368,9 @@ func (m *model) ack(id string) Verdict {
 	}
 	delete(m.outbox, "s:"+id)
 	delete(m.outbox, "e:"+id)
+	if !e.state.Live() {
+		delete(m.outbox, "o:"+e.hold)
+	}
 	if e.state.Live() && !e.acked {
 		e.acked = true
 		m.ripen()
