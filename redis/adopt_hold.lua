@@ -23,10 +23,9 @@ if not h or state == 'swept' or state == 'offered' then
     end
   else
     sweep_all()
-    local units, version = num(4), h and h[H_VERSION] or 0
+    local units = num(4)
     local taken = open_to_all() >= units and room(arg(5)) >= units
-    h = new_hold(taken and 'provisional' or 'refused', units, arg(5), '', S.gen, NOW)
-    h[H_VERSION] = version
+    h = afresh(h, new_hold(taken and 'provisional' or 'refused', units, arg(5), '', S.gen, NOW))
     if not taken then
       h[H_ENDED] = NOW
       put_hold(id, h)

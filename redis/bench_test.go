@@ -181,7 +181,7 @@ func oneLine(tb testing.TB, rdb goredis.UniversalClient) func() {
 func BenchmarkVerbs(b *testing.B) {
 	rdb := ownServer(b)
 	sizes := []int{1_000, 100_000}
-	if long() {
+	if long {
 		sizes = append(sizes, 1_000_000)
 	}
 	for _, waiting := range sizes {

@@ -30,7 +30,7 @@ const (
 )
 
 func TestBudgets(t *testing.T) {
-	if !long() {
+	if !long {
 		t.Log("budgets are checked with HOLDFAST_LONG=1")
 		return
 	}

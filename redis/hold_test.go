@@ -177,6 +177,28 @@ func TestExpiryIsRefusedEarlyAndPaymentWinsUntilItComes(t *testing.T) {
 	require.Equal(t, [4]int64{1, 0, 0, 1}, f.parts())
 }
 
+// A payment that goes back sells nothing later, also when its hold had been swept
+// and was taken afresh.
+func TestARefundMarkOutlivesItsLease(t *testing.T) {
+	for name, take := range map[string]func(f *fixture, id string) HoldOutcome{
+		"by the door":     func(f *fixture, id string) HoldOutcome { return f.reserve(id, 1) },
+		"by its workflow": func(f *fixture, id string) HoldOutcome { return f.adopt(id, true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := open(t, 1)
+			id := f.id(contract.HoldID)
+			f.reserve(id, 1)
+			f.pass(testLease)
+			require.Equal(t, HoldEnded, f.confirm(id, "pi_late").Verdict)
+			require.Equal(t, OK, must[HoldOutcome](f)(f.g.Refund(t.Context(), f.sku, id, "pi_late", "test")).Verdict)
+			require.Equal(t, OK, take(f, id).Verdict)
+			require.Equal(t, Refunded, f.confirm(id, "pi_late").Verdict)
+			require.Equal(t, OK, f.confirm(id, "pi_new").Verdict)
+			require.Equal(t, []string{"pi_late"}, f.hold(id).Refunded)
+		})
+	}
+}
+
 func TestRefundMarkAndSaleExcludeEachOther(t *testing.T) {
 	f := open(t, 1)
 	id := f.held()

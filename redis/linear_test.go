@@ -40,8 +40,6 @@ func histories(short int) int {
 	return short
 }
 
-var long = os.Getenv("HOLDFAST_LONG") != ""
-
 // checkTime is what the search for one history may take.
 const checkTime = 2 * time.Minute
 

@@ -39,6 +39,9 @@ type quietLog struct{}
 
 func (quietLog) Printf(context.Context, string, ...any) {}
 
+// long asks for the large forms.
+var long = os.Getenv("HOLDFAST_LONG") != ""
+
 const testLease = 10 * time.Second
 
 func testOptions() Options {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -32,7 +31,7 @@ func TestGateAgreesWithTheModel(t *testing.T) {
 	// The short form plays the same sequences each time, so that a red run is
 	// never luck; the long form plays new ones.
 	checks, steps, seed := "1000", "40", "20261129"
-	if os.Getenv("HOLDFAST_LONG") != "" {
+	if long {
 		checks, steps, seed = "20000", "50", "0"
 	}
 	if backendName() != "" {

@@ -40,6 +40,14 @@ type modelHold struct {
 	returned                                  int64
 }
 
+// marks are the payments marked for refund, which a hold taken afresh keeps.
+func (h *modelHold) marks() []string {
+	if h == nil {
+		return nil
+	}
+	return h.refunded
+}
+
 type modelEntry struct {
 	state                       contract.EntryState
 	units, arrival, gen, missed int64
@@ -427,7 +435,9 @@ func (m *model) reserve(id, person string, units int64, press bool) Verdict {
 	}
 	m.held += units
 	m.count(person, units)
-	m.holds[id] = &modelHold{state: contract.HoldProvisional, units: units, person: person, deadline: m.ms() + testLease.Milliseconds()}
+	m.holds[id] = &modelHold{
+		state: contract.HoldProvisional, units: units, person: person, deadline: m.ms() + testLease.Milliseconds(), refunded: h.marks(),
+	}
 	return OK
 }
 
@@ -442,7 +452,7 @@ func (m *model) adopt(id, person string, byWorkflow bool, extend time.Duration) 
 			m.entries[h.entry].state = contract.EntryHolding
 		} else {
 			taken := m.open() >= 1 && m.room(person) >= 1
-			h = &modelHold{state: contract.HoldRefused, units: 1, person: person}
+			h = &modelHold{state: contract.HoldRefused, units: 1, person: person, refunded: h.marks()}
 			m.holds[id] = h
 			if !taken {
 				return SoldOut

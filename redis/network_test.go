@@ -19,32 +19,32 @@ import (
 	"holdfast/internal/redistest"
 )
 
-// bad is the network between the gate and its server.
-type bad struct {
+// lossy is the network between the gate and its server.
+type lossy struct {
 	t *testing.T
 	*toxiproxy.Proxy
 }
 
 // network starts a proxy before the server at addr.
-func network(t *testing.T, addr string) bad {
+func network(t *testing.T, addr string) lossy {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	p := toxiproxy.NewProxy(server, "redis", "127.0.0.1:0", addr)
 	require.NoError(t, p.Start())
 	t.Cleanup(p.Stop)
-	return bad{t, p}
+	return lossy{t, p}
 }
 
 // add makes the network worse; stream is upstream (requests) or downstream
 // (answers).
-func (n bad) add(kind, stream, attributes string) {
+func (n lossy) add(kind, stream, attributes string) {
 	_, err := n.Toxics.AddToxicJson(strings.NewReader(fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": {%s}}`, kind, stream, attributes)))
 	if err != nil {
 		n.t.Errorf("%s on the %s: %v", kind, stream, err)
 	}
 }
 
-func (n bad) heal() { n.Toxics.ResetToxics(context.Background()) }
+func (n lossy) heal() { n.Toxics.ResetToxics(context.Background()) }
 
 const (
 	slowAnswer = 60 * time.Millisecond // latency each way
@@ -54,25 +54,25 @@ const (
 // faults are what a network does while a history runs, on and off.
 var faults = []struct {
 	name    string
-	on, off func(n bad)
+	on, off func(n lossy)
 	timeout time.Duration
 	// A fault begins once in so many tries and lasts for so many.
 	every, lasts int64
 }{
 	// The answer is dropped with its connection, after the request went through.
 	// So many bytes let a new connection greet, and an old one answer once.
-	{"dropped replies", func(n bad) { n.add("limit_data", "downstream", `"bytes": 250`) }, bad.heal, 3 * time.Second, 200, 40},
+	{"dropped replies", func(n lossy) { n.add("limit_data", "downstream", `"bytes": 250`) }, lossy.heal, 3 * time.Second, 200, 40},
 	// All connections end at once, wherever request and answer are.
-	{"cut connections", bad.cut, func(bad) {}, 3 * time.Second, 200, 1},
+	{"cut connections", lossy.cut, func(lossy) {}, 3 * time.Second, 200, 1},
 	// Requests and answers arrive, but long after the client gave them up.
-	{"latency above the time-out", func(n bad) {
+	{"latency above the time-out", func(n lossy) {
 		for _, stream := range []string{"upstream", "downstream"} {
 			n.add("latency", stream, fmt.Sprintf(`"latency": %d`, slowAnswer.Milliseconds()))
 		}
-	}, bad.heal, impatience, 200, 10},
+	}, lossy.heal, impatience, 200, 10},
 }
 
-func (n bad) cut() {
+func (n lossy) cut() {
 	n.Stop()
 	if err := n.Start(); err != nil {
 		n.t.Errorf("the proxy does not start again: %v", err)

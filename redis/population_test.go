@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -33,8 +32,6 @@ func ownServer(tb testing.TB) *goredis.Client {
 	})
 	return rdb
 }
-
-func long() bool { return os.Getenv("HOLDFAST_LONG") != "" }
 
 // openSKU is an open SKU on the server's own clock.
 func openSKU(tb testing.TB, rdb goredis.UniversalClient, name string, units int64) *fixture {

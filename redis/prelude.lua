@@ -89,6 +89,11 @@ local E_GEN, E_MISSED, E_LEAVING, E_ENDED, E_VERSION, E_EPOCH = 7, 8, 9, 10, 11,
 local function new_hold(state, units, person, entry, gen, deadline)
   return { state, units, person, entry, gen, NOW, deadline, 0, 0, 0, 0, 0, 0, 0, '', '', 0, '', '', 0, 0, 0 }
 end
+-- A swept hold that lives again: what was refunded stays refunded.
+local function afresh(old, h)
+  if old then h[H_VERSION], h[H_REFUNDED] = old[H_VERSION], old[H_REFUNDED] end
+  return h
+end
 local function get_hold(id)
   local raw = redis.call('HGET', K_HOLDS, id)
   return raw and cjson.decode(raw)

@@ -32,5 +32,5 @@ if press and state == 'offered' then
   return finish_hold('ok', h)
 end
 if h and (state ~= 'swept' or press) then return finish_hold('existing', h) end
-local verdict, record, people = walk_in(id, units, arg(3), arg(5), h and h[H_VERSION] or 0)
+local verdict, record, people = walk_in(id, units, arg(3), arg(5), h)
 return finish(verdict, record and LEASE or 0, NOW, people or 0, record or '')

@@ -2,7 +2,7 @@
 if SHUT then return SHUT end
 
 -- Answers the verdict and the new hold's record, or how many wait if refused.
-local function walk_in(id, units, person, actor, version)
+local function walk_in(id, units, person, actor, swept)
   if S.paused == 1 then return 'paused' end
   if ENDED then return 'sale-ended' end
   if room(person) < units then return 'limit-reached' end
@@ -10,8 +10,7 @@ local function walk_in(id, units, person, actor, version)
     local line = S.offered > 0 or someone_eligible()
     return line and 'reserved-for-line' or 'sold-out', nil, waiting()
   end
-  local h = new_hold('provisional', units, person, '', S.gen, NOW + LEASE)
-  h[H_VERSION] = version
+  local h = afresh(swept, new_hold('provisional', units, person, '', S.gen, NOW + LEASE))
   add('held', units)
   redis.call('HINCRBY', K_TALLY, person, units)
   local record = put_hold(id, h)
@@ -29,7 +28,7 @@ local function quiet()
     (S.green == 0 or NOW < S.green_at + LEASE)
 end
 if arg(4) ~= '1' and redis.call('HEXISTS', K_HOLDS, arg(1)) == 0 and quiet() then
-  local verdict, record, people = walk_in(arg(1), num(2), arg(3), arg(5), 0)
+  local verdict, record, people = walk_in(arg(1), num(2), arg(3), arg(5), nil)
   flush()
   return { verdict, 0, record and LEASE or 0, NOW, people or 0, record or '' }
 end
