@@ -30,12 +30,13 @@ if not h or state == 'swept' or state == 'offered' then
       h[H_ENDED] = NOW
       put_hold(id, h)
       purge_later('h:' .. id, KEEP)
+      hold_line('adopt', 'refused', id, h, 'hold')
       return finish_hold('sold-out', h)
     end
   end
   add('held', h[H_UNITS])
   if state ~= 'offered' then count(h[H_PERSON], h[H_UNITS]) end
-  ledger('reserve', 'afresh', h[H_UNITS], id, { person = h[H_PERSON], actor = 'hold' })
+  hold_line('reserve', state == 'offered' and 'press' or 'afresh', id, h, 'hold')
   h[H_STATE] = 'provisional'
   state = 'provisional'
 end
@@ -44,7 +45,7 @@ if state == 'provisional' then
   h[H_STATE] = 'held'
   h[H_DEADLINE] = NOW + num(2)
   put_hold(id, h)
-  ledger('adopt', 'held', h[H_UNITS], id, { person = h[H_PERSON], actor = by_workflow and 'hold' or 'door' })
+  hold_line('adopt', 'held', id, h, by_workflow and 'hold' or 'door')
 elseif state ~= 'held' then
   return finish_hold('existing', h)
 end
@@ -54,6 +55,6 @@ if num(6) > 0 and h[H_EXTENDED] == 0 then
   h[H_AMOUNT] = arg(7)
   h[H_CURRENCY] = arg(8)
   put_hold(id, h)
-  ledger('adopt', 'extended', h[H_UNITS], id, { person = h[H_PERSON], actor = 'hold', amount = arg(7), currency = arg(8) })
+  hold_line('adopt', 'extended', id, h, 'hold', { amount = arg(7), currency = arg(8) })
 end
 return finish_hold('ok', h)

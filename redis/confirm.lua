@@ -47,6 +47,5 @@ h[H_REF] = ref
 put_hold(id, h)
 purge_later('h:' .. id, KEEP_SALE)
 end_entry(h[H_ENTRY], 'bought', true)
-ledger('confirm', retake and 'retaken' or 'sold', units, id,
-  { person = h[H_PERSON], actor = arg(5), ref = ref, amount = arg(3), currency = arg(4) })
+hold_line('confirm', retake and 'retaken' or 'sold', id, h, arg(5), { ref = ref, amount = arg(3), currency = arg(4) })
 return finish_hold('ok', h)

@@ -21,6 +21,7 @@ type model struct {
 	entries                                           map[string]*modelEntry
 	line                                              []string // waiting entries by arrival
 	outbox                                            map[string]int64
+	handed                                            map[string]int64
 	events                                            map[string]modelEvent
 	fresh                                             []modelOffer // of this step; the gate draws the holds' ids
 }
@@ -63,7 +64,7 @@ type modelEvent struct {
 
 func newModel(now int64) *model {
 	return &model{
-		now: now, tally: map[string]int64{}, holds: map[string]*modelHold{}, entries: map[string]*modelEntry{}, outbox: map[string]int64{}, events: map[string]modelEvent{},
+		now: now, tally: map[string]int64{}, holds: map[string]*modelHold{}, entries: map[string]*modelEntry{}, outbox: map[string]int64{}, handed: map[string]int64{}, events: map[string]modelEvent{},
 	}
 }
 
@@ -72,6 +73,11 @@ func (m *model) ms() int64 { return m.now / 1000 }
 func (m *model) tick() int64 {
 	m.stamp = max(m.stamp+1, m.now)
 	return m.stamp
+}
+
+func (m *model) drop(member string) {
+	delete(m.outbox, member)
+	delete(m.handed, member)
 }
 
 func (m *model) free() int64 { return m.onHand - m.held - m.offered }
@@ -223,7 +229,7 @@ func (m *model) named(entry, hold string, units int64) {
 		offeredAt: m.ms(), deadline: m.ms() + testOptions().OfferMaxAge.Milliseconds(),
 	}
 	m.outbox["o:"+hold] = m.outbox["?"+entry]
-	delete(m.outbox, "?"+entry)
+	m.drop("?" + entry)
 }
 
 func (m *model) giveBack(id string, state contract.HoldState) {
@@ -235,7 +241,7 @@ func (m *model) giveBack(id string, state contract.HoldState) {
 	}
 	h.state = state
 	m.count(h.person, -h.units)
-	delete(m.outbox, "o:"+id)
+	m.drop("o:" + id)
 }
 
 // missTurn parks an entry at its place, or ends it when it missed too many.
@@ -265,7 +271,7 @@ func (m *model) endEntry(id string, state contract.EntryState, tell bool) {
 	}
 	e.state = state
 	m.outOfLine(id)
-	delete(m.outbox, "s:"+id)
+	m.drop("s:" + id)
 	if tell && e.acked {
 		m.outbox["e:"+id] = m.tick()
 	}
@@ -374,10 +380,10 @@ func (m *model) ack(id string) Verdict {
 	if e == nil {
 		return Unknown
 	}
-	delete(m.outbox, "s:"+id)
-	delete(m.outbox, "e:"+id)
+	m.drop("s:" + id)
+	m.drop("e:" + id)
 	if !e.state.Live() {
-		delete(m.outbox, "o:"+e.hold)
+		m.drop("o:" + e.hold)
 	}
 	if e.state.Live() && !e.acked {
 		e.acked = true
@@ -638,7 +644,11 @@ func (m *model) drain() []string {
 		return due[i] < due[j] // as Redis orders members of one score
 	})
 	for i, member := range due {
-		m.outbox[member] = limit + 30_000_000 + int64(i)
+		wait := int64(30_000_000)
+		if m.handed[member]++; m.handed[member] > 20 {
+			wait = 600_000_000
+		}
+		m.outbox[member] = limit + wait + int64(i)
 	}
 	return due
 }

@@ -115,8 +115,15 @@ end
 local function ledger(verb, kind, units, ref, o)
   add('n', 1)
   redis.call('XADD', K_LEDGER, '*', 't', NOW, 'e', S.epoch, 'n', S.n, 'v', verb, 'k', kind, 'u', units,
-    'i', ref, 'p', o.person or '', 'a', o.actor or '', 'r', o.reason or '', 'g', S.gen, 'f', o.ref or '',
-    'm', o.amount or '', 'c', o.currency or '', 'oh', S.on_hand, 'h', S.held, 'o', S.offered, 's', S.sold)
+    'i', ref, 'x', o.other or '', 'p', o.person or '', 'a', o.actor or '', 'r', o.reason or '', 'g', o.gen or S.gen,
+    'f', o.ref or '', 'm', o.amount or '', 'c', o.currency or '', 'oh', S.on_hand, 'h', S.held,
+    'o', S.offered, 's', S.sold)
+end
+-- A line about a hold carries its generation, its person and its entry.
+local function hold_line(verb, kind, id, h, actor, o)
+  o = o or {}
+  o.person, o.gen, o.other, o.actor = h[H_PERSON], o.gen or h[H_GEN], o.other or h[H_ENTRY], actor
+  ledger(verb, kind, o.units or h[H_UNITS], id, o)
 end
 
 local function available() return S.on_hand - S.held - S.offered end

@@ -12,5 +12,5 @@ if h[H_STATE] == 'sold' and h[H_REF] == ref then return finish_hold('made-sale',
 if marked(h, ref) then return finish_hold('ok', h) end
 mark(h, ref)
 put_hold(id, h)
-ledger('refund', 'marked', 0, id, { person = h[H_PERSON], actor = arg(3), ref = ref })
+hold_line('refund', 'marked', id, h, arg(3), { units = 0, ref = ref })
 return finish_hold('ok', h)

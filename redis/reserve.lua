@@ -28,7 +28,7 @@ if press and state == 'offered' then
     e[E_STATE] = 'holding'
     put_entry(h[H_ENTRY], e)
   end
-  ledger('reserve', 'press', h[H_UNITS], id, { person = h[H_PERSON], actor = arg(5) })
+  hold_line('reserve', 'press', id, h, arg(5))
   return finish_hold('ok', h)
 end
 if h and (state ~= 'swept' or press) then return finish_hold('existing', h) end

@@ -70,6 +70,7 @@ var (
 	verbDrain      = load("drain")
 	verbOpen       = load("open")
 	verbSettings   = load("settings")
+	verbTrim       = load("trim")
 )
 
 // run calls a verb and answers its reply, or *ClosedError, or ErrUnavailable.

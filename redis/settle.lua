@@ -126,9 +126,12 @@ local function miss_turn(id, tell)
   if tell then outbox_add('e:' .. id) end
 end
 
--- Ends a live hold without a sale: its units are free.
+-- Ends a live hold without a sale: its units are free. An offer that nobody has
+-- pressed is withdrawn.
 local function give_back(id, h, state, verb, reason, actor)
-  add(h[H_STATE] == 'offered' and 'offered' or 'held', -h[H_UNITS])
+  local offered = h[H_STATE] == 'offered'
+  if offered and verb == 'release' then verb = 'withdraw' end
+  add(offered and 'offered' or 'held', -h[H_UNITS])
   redis.call('ZREM', K_LEASES, id)
   outbox_drop('o:' .. id)
   h[H_STATE] = state
@@ -137,7 +140,7 @@ local function give_back(id, h, state, verb, reason, actor)
   put_hold(id, h)
   purge_later('h:' .. id, KEEP)
   count(h[H_PERSON], -h[H_UNITS])
-  ledger(verb, state, h[H_UNITS], id, { person = h[H_PERSON], actor = actor, reason = reason })
+  hold_line(verb, state, id, h, actor, { reason = reason })
 end
 
 -- A lease that ended was never promised. A walk-in's hold is swept, one that
@@ -160,7 +163,7 @@ local function end_lease(id, h)
     end
   end
   put_hold(id, h)
-  ledger('sweep', h[H_STATE], h[H_UNITS], id, { person = h[H_PERSON], actor = 'lease' })
+  hold_line('sweep', h[H_STATE], id, h, 'lease')
   local e = h[H_ENTRY] ~= '' and get_entry(h[H_ENTRY])
   if not e then return end
   if e[E_LEAVING] == 1 then
@@ -219,7 +222,7 @@ local function make_offer(id, e, max_units)
   e[E_GEN] = S.gen
   put_entry(id, e)
   outbox_add('o:' .. hold)
-  ledger('offer', 'offered', units, hold, { person = e[E_PERSON], actor = 'settle', reason = id })
+  hold_line('offer', 'offered', hold, h, 'settle')
 end
 
 -- Turns free units into offers for the heads of the line. Answers whether more

@@ -62,20 +62,24 @@ else
   if made and applied == 1 then keep(made, outcome, KEEP_SALE) end
   if applied == 1 then
     add('on_hand', delta)
-    local person, id = '', event
     if kind == 'return' then
       hold[H_RETURNED] = hold[H_RETURNED] + units
       put_hold(arg(7), hold)
       add('returned', delta)
       add('sold', -delta)
       count(hold[H_PERSON], -units)
-      person, id = hold[H_PERSON], arg(7)
     else
       add(kind == 'restock' and 'received' or 'corrected', delta)
     end
     if kind == 'level' then set('level', num(10)) end
     if delta > 0 then raise_generation() end
-    ledger('stock', kind, kind == 'return' and units or delta, id, { person = person, actor = actor, reason = why })
+    if hold then
+      -- What came back and cannot be sold again moves nothing.
+      hold_line('stock', arg(9) == '1' and 'return' or 'discarded', arg(7), hold, actor,
+        { units = units, gen = S.gen, other = event, reason = why, ref = hold[H_REF] })
+    else
+      ledger('stock', kind, delta, event, { actor = actor, reason = why })
+    end
   end
 end
 settle()

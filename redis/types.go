@@ -160,10 +160,11 @@ type LedgerLine struct {
 	Kind       string
 	Units      int64
 	RefID      string // hold, entry or event id
+	OtherID    string // of a hold its entry, of a return its event
 	Person     string
 	Actor      string
 	Reason     string
-	Generation int64
+	Generation int64 // of the hold; of the SKU where there is none, and after a stock event
 	PaymentRef string
 	Amount     int64
 	Currency   string
@@ -171,4 +172,5 @@ type LedgerLine struct {
 	Held       int64
 	Offered    int64
 	Sold       int64
+	Balance    Movement // of an opening balance only
 }

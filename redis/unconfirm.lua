@@ -30,5 +30,5 @@ end
 h[H_REF] = ''
 mark(h, ref)
 put_hold(id, h)
-ledger('unconfirm', h[H_STATE], units, id, { person = h[H_PERSON], actor = arg(3), ref = ref })
+hold_line('unconfirm', h[H_STATE], id, h, arg(3), { ref = ref })
 return finish_hold('ok', h)

@@ -15,7 +15,7 @@ local function walk_in(id, units, person, actor, swept)
   redis.call('HINCRBY', K_TALLY, person, units)
   local record = put_hold(id, h)
   redis.call('ZADD', K_LEASES, h[H_DEADLINE], id)
-  ledger('reserve', 'walk-in', units, id, { person = person, actor = actor })
+  hold_line('reserve', 'walk-in', id, h, actor)
   return 'ok', record
 end
 

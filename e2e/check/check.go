@@ -14,7 +14,7 @@ const lookAgain = time.Second
 
 // Checker reads one running Holdfast.
 type Checker struct {
-	Redis    *goredis.Client
+	Redis    goredis.UniversalClient
 	Temporal client.Client
 	Lease    time.Duration // gate.lease
 	Texts    func() ([]Text, error)
@@ -88,12 +88,12 @@ func again(before, now []Violation, first bool) []Violation {
 	return out
 }
 
-// JudgeGate applies the rules over records and ledger: I1 to I4.
+// JudgeGate applies the rules over records and ledger: I1 to I4, I7, I8.
 func JudgeGate(f Facts) []Violation {
 	r := &report{sku: f.SKU}
-	holds, _ := r.replay(f)
-	r.parts(f)
-	r.agree(f, holds)
+	s := r.replay(f)
+	r.parts(f, s)
+	r.agree(f, s)
 	r.people(f)
 	r.places(f)
 	return r.found
@@ -101,10 +101,10 @@ func JudgeGate(f Facts) []Violation {
 
 // JudgeOwners applies the rules that need workflows or texts: I5, I6, I8.
 func JudgeOwners(f Facts) []Violation {
-	_, before := (&report{}).replay(f)
+	s := (&report{}).replay(f)
 	r := &report{sku: f.SKU}
 	r.owners(f)
-	r.order(f, before)
+	r.order(f, s.before)
 	r.texts(f)
 	return r.found
 }

@@ -49,10 +49,15 @@ func sound() Facts {
 		},
 	}
 	add := func(second float64, verb, kind string, units int64, ref string, onHand, held, offered, sold int64) {
-		f.Ledger = append(f.Ledger, Line{
-			ID: ref + "@" + verb, At: at(second), N: int64(len(f.Ledger) + 1), Verb: verb, Kind: kind, State: stateAfter(verb, kind),
-			Units: units, Ref: ref, OnHand: onHand, Held: held, Offered: offered, SoldTo: sold,
-		})
+		l := Line{
+			ID: ref + "@" + verb, At: at(second), N: int64(len(f.Ledger) + 1), Verb: verb, Kind: kind, State: holdLines[verb+" "+kind].to,
+			Units: units, Ref: ref, Other: f.Holds[ref].Entry, Person: f.Holds[ref].Person,
+			OnHand: onHand, Held: held, Offered: offered, SoldTo: sold,
+		}
+		if verb == "confirm" {
+			l.Payment = f.Holds[ref].PaymentRef
+		}
+		f.Ledger = append(f.Ledger, l)
 	}
 	add(0, "open", "new", 0, "", 0, 0, 0, 0)
 	add(1, "stock", "restock", 1, "event_1", 1, 0, 0, 0)
@@ -184,7 +189,7 @@ func TestBrokenFactsAreReported(t *testing.T) {
 		},
 		"a hold taken twice": {
 			func(f *Facts) { f.Ledger[9].Ref = "hold_walt"; f.Ledger[4].Ref = "hold_other" },
-			"I8", "hold_other", `one of [offered provisional held refused] after ""`, "confirm sold in ledger line hold_walt@confirm",
+			"I8", "hold_other", `one of ["held" "provisional"] before confirm sold`, `"" in ledger line hold_walt@confirm`,
 		},
 		"an offer out of turn": {
 			func(f *Facts) { edit(f.Entries, "entry_cleo", func(e *Entry) { e.Arrival = at(3.5).UnixMicro() }) },
@@ -253,23 +258,34 @@ func TestOnlyLastingViolationsCount(t *testing.T) {
 }
 
 func TestRecordsAreDecodedAsDocumented(t *testing.T) {
-	h, err := decodeHold(`["sold",2,"person","entry_a",3,1800000000000,1800000600000,7,1800000000001,0,0,0,0,0,"","",1800000000500,"","pay_1",["pay_2"],0,0]`)
+	h, err := decodeHold(`["sold",2,"person","entry_a",3,1800000000000,1800000600000,7,1800000000001,0,0,0,0,0,"","",1800000000500,"","pay_1",["pay_2"],1,0]`)
 	require.NoError(t, err)
 	require.Equal(t, Hold{
-		State: "sold", Units: 2, Person: "person", Entry: "entry_a", Ended: at(0.5), PaymentRef: "pay_1",
+		State: "sold", Units: 2, Person: "person", Entry: "entry_a", Ended: at(0.5), PaymentRef: "pay_1", Refunded: []string{"pay_2"}, Returned: 1,
 	}, h)
+	h, err = decodeHold(`["held",1,"person","",3,1800000000000,1800000600000,7,0,0,0,0,0,0,"","",0,"","",0,0,0]`)
+	require.NoError(t, err)
+	require.Equal(t, Hold{State: "held", Units: 1, Person: "person"}, h)
 	e, err := decodeEntry(`["waiting",1,"person","1800000000000123",1,"",0,0,0,0,1,0]`)
 	require.NoError(t, err)
 	require.Equal(t, Entry{State: "waiting", Person: "person", Arrival: 1_800_000_000_000_123, Acknowledged: true}, e)
 	l, err := decodeLine("1-0", map[string]any{
-		"t": "1800000000000", "e": "0", "n": "1", "v": "confirm", "k": "sold", "u": "1", "i": "hold_a", "p": "p", "a": "door",
+		"t": "1800000000000", "e": "0", "n": "1", "v": "confirm", "k": "sold", "u": "1", "i": "hold_a", "x": "entry_a", "p": "p", "a": "door",
 		"r": "", "g": "1", "f": "pay_1", "m": "", "c": "", "oh": "1", "h": "2", "o": "3", "s": "4",
 	})
 	require.NoError(t, err)
 	require.Equal(t, Line{
-		ID: "1-0", At: at(0), N: 1, Verb: "confirm", Kind: "sold", State: "sold", Units: 1, Ref: "hold_a", Actor: "door",
+		ID: "1-0", At: at(0), N: 1, Verb: "confirm", Kind: "sold", State: "sold", Units: 1, Ref: "hold_a", Other: "entry_a", Person: "p", Actor: "door", Payment: "pay_1",
 		OnHand: 1, Held: 2, Offered: 3, SoldTo: 4,
 	}, l)
+	o, err := decodeOpening(`{"id":"1-0","at":1800000000000,"epoch":1,"n":7,"generation":2,"on_hand":1,"held":2,"offered":3,"sold":4,"received":5,"corrected":-6,"returned":7}`)
+	require.NoError(t, err)
+	require.Equal(t, &Counters{OnHand: 1, Held: 2, Offered: 3, Sold: 4, Received: 5, Corrected: -6, Returned: 7, Ledger: 7}, o)
+	o, err = decodeOpening("")
+	require.NoError(t, err)
+	require.Nil(t, o, "nothing was trimmed")
+	_, err = decodeOpening("{")
+	require.Error(t, err)
 	for _, bad := range []string{`{}`, `["held"]`, `["sold",2,"person","entry_a",3,1,1,7,1,0,0,0,0,0,"","",1,"",5,0]`} {
 		_, err := decodeHold(bad)
 		require.Error(t, err, bad)

@@ -17,6 +17,10 @@ func decodeHold(raw string) (Hold, error) {
 	}
 	h := Hold{
 		State: r.text(0), Units: r.number(1), Person: r.text(2), Entry: r.text(3), Ended: r.instant(16), PaymentRef: r.text(18),
+		Returned: r.number(20),
+	}
+	if marks := r.members[19]; string(marks) != "0" {
+		r.read(19, &h.Refunded)
 	}
 	return h, r.err
 }
@@ -88,6 +92,30 @@ func decodeCounters(hash map[string]string) (Counters, error) {
 	return c, n.err
 }
 
+// decodeOpening reads the balance that stands for trimmed lines.
+func decodeOpening(raw string) (*Counters, error) {
+	if raw == "" {
+		return nil, nil
+	}
+	var o struct {
+		N         int64 `json:"n"`
+		OnHand    int64 `json:"on_hand"`
+		Held      int64 `json:"held"`
+		Offered   int64 `json:"offered"`
+		Sold      int64 `json:"sold"`
+		Received  int64 `json:"received"`
+		Corrected int64 `json:"corrected"`
+		Returned  int64 `json:"returned"`
+	}
+	if err := json.Unmarshal([]byte(raw), &o); err != nil {
+		return nil, fmt.Errorf("opening balance: %w in %q", err, raw)
+	}
+	return &Counters{
+		OnHand: o.OnHand, Held: o.Held, Offered: o.Offered, Sold: o.Sold,
+		Received: o.Received, Corrected: o.Corrected, Returned: o.Returned, Ledger: o.N,
+	}, nil
+}
+
 func decodeLine(id string, values map[string]any) (Line, error) {
 	v := map[string]string{}
 	for name, value := range values {
@@ -96,25 +124,11 @@ func decodeLine(id string, values map[string]any) (Line, error) {
 	n := numbers{from: v}
 	l := Line{
 		ID: id, At: time.UnixMilli(n.of("t")), Epoch: n.of("e"), N: n.of("n"), Verb: v["v"], Kind: v["k"], Units: n.of("u"),
-		Ref: v["i"], Actor: v["a"],
+		Ref: v["i"], Other: v["x"], Person: v["p"], Actor: v["a"], Payment: v["f"],
 		OnHand: n.of("oh"), Held: n.of("h"), Offered: n.of("o"), SoldTo: n.of("s"),
 	}
-	l.State = stateAfter(l.Verb, l.Kind)
+	l.State = holdLines[l.Verb+" "+l.Kind].to
 	return l, n.err
-}
-
-// stateAfter is what a hold has come to by a line, "" for lines that are about
-// something else.
-func stateAfter(verb, kind string) string {
-	switch verb {
-	case "reserve":
-		return "provisional"
-	case "adopt":
-		return "held"
-	case "offer", "sweep", "confirm", "release", "lapse":
-		return kind
-	}
-	return ""
 }
 
 // numbers reads integers of a hash. A missing one is 0, as for the gate.

@@ -12,19 +12,23 @@ import (
 // Facts is all that is known of one SKU at one instant. The part from Redis is
 // read in one transaction.
 type Facts struct {
-	SKU       string
-	Now       time.Time
-	Lease     time.Duration // how long a joined entry that nobody acknowledged keeps its turn
-	Counters  Counters
-	Holds     map[string]Hold
-	Entries   map[string]Entry
-	People    map[string]string // person → live entry
-	Line      map[string]int64  // acknowledged entries that wait, by arrival
-	Fresh     map[string]int64  // those not yet acknowledged
-	Leases    map[string]int64  // provisional holds by the end of their lease, ms
-	Outbox    map[string]int64  // "s:entry", "o:hold", "e:entry"
-	Parcels   map[string]bool   // what of the outbox carries a sealed input
-	Ledger    []Line
+	SKU      string
+	Now      time.Time
+	Lease    time.Duration // how long a joined entry that nobody acknowledged keeps its turn
+	Counters Counters
+	Holds    map[string]Hold
+	Entries  map[string]Entry
+	People   map[string]string // person → live entry
+	Line     map[string]int64  // acknowledged entries that wait, by arrival
+	Fresh    map[string]int64  // those not yet acknowledged
+	Parked   map[string]int64  // those that wait and are passed over
+	Leases   map[string]int64  // provisional holds by the end of their lease, ms
+	Outbox   map[string]int64  // "s:entry", "o:hold", "e:entry"
+	Parcels  map[string]bool   // what of the outbox carries a sealed input
+	Ledger   []Line
+	// Opening is the balance that stands for lines which were trimmed, its Ledger
+	// the number of the last one; nil when all are there.
+	Opening   *Counters
 	Workflows map[string]Workflow
 	Texts     []Text
 }
@@ -42,7 +46,9 @@ type Hold struct {
 	Person     string
 	Entry      string // "" of a walk-in
 	Ended      time.Time
-	PaymentRef string // of a sale
+	PaymentRef string   // of a sale
+	Refunded   []string // payments marked for refund
+	Returned   int64    // units that came back after the sale
 }
 
 // Entry is an entry's record. Arrival is its place and, in microseconds, the
@@ -65,8 +71,17 @@ type Line struct {
 	State                         string // what a hold came to by it; "" in a line of anything else
 	Units                         int64
 	Ref                           string // hold, entry or event
-	Actor                         string
+	Other                         string // of a hold its entry, of a return its event
+	Person, Actor, Payment        string
 	OnHand, Held, Offered, SoldTo int64
+}
+
+// event is the id of a stock event.
+func (l Line) event() string {
+	if l.Other != "" {
+		return l.Other
+	}
+	return l.Ref
 }
 
 // Workflow is the last run of a workflow id.

@@ -19,7 +19,9 @@ func (r *report) order(f Facts, before []string) {
 		switch {
 		case l.Verb == "leave":
 			left[l.Ref] = true
-		case l.State == "" || live(before[i]):
+		case l.Kind == "retaken":
+			r.passedOver(f, l, math.MaxInt64, offered)
+		case l.State == "" || live(before[i]) || l.Verb == "unconfirm":
 			// No unit leaves the free ones.
 		case l.State == "offered":
 			e := f.Entries[entry]

@@ -10,7 +10,7 @@ import (
 func key(sku, name string) string { return "hf:{" + sku + "}:" + name }
 
 // readGate reads all keys of a SKU in one transaction of plain commands.
-func readGate(ctx context.Context, rdb *goredis.Client, f *Facts) error {
+func readGate(ctx context.Context, rdb goredis.UniversalClient, f *Facts) error {
 	key := func(name string) string { return key(f.SKU, name) }
 	pipe := rdb.TxPipeline()
 	now := pipe.Time(ctx)
@@ -20,6 +20,7 @@ func readGate(ctx context.Context, rdb *goredis.Client, f *Facts) error {
 	people := pipe.HGetAll(ctx, key("people"))
 	line := pipe.ZRangeWithScores(ctx, key("line"), 0, -1)
 	fresh := pipe.ZRangeWithScores(ctx, key("fresh"), 0, -1)
+	parked := pipe.ZRangeWithScores(ctx, key("parked"), 0, -1)
 	leases := pipe.ZRangeWithScores(ctx, key("leases"), 0, -1)
 	outbox := pipe.ZRangeWithScores(ctx, key("outbox"), 0, -1)
 	parcels := pipe.HKeys(ctx, key("parcels"))
@@ -31,6 +32,7 @@ func readGate(ctx context.Context, rdb *goredis.Client, f *Facts) error {
 		return fmt.Errorf("sku %s has no stock key", f.SKU)
 	}
 	f.Now, f.People = now.Val(), people.Val()
+	f.Parked = scores(parked.Val())
 	f.Line, f.Fresh, f.Leases, f.Outbox = scores(line.Val()), scores(fresh.Val()), scores(leases.Val()), scores(outbox.Val())
 	f.Parcels = map[string]bool{}
 	for _, member := range parcels.Val() {
@@ -45,6 +47,9 @@ func readGate(ctx context.Context, rdb *goredis.Client, f *Facts) error {
 	}
 	if f.Entries, err = decodeAll(entries.Val(), decodeEntry); err != nil {
 		return err
+	}
+	if f.Opening, err = decodeOpening(stock.Val()["opening"]); err != nil {
+		return fmt.Errorf("stock of %s: %w", f.SKU, err)
 	}
 	for _, m := range ledger.Val() {
 		l, err := decodeLine(m.ID, m.Values)
@@ -124,7 +129,7 @@ func (c *Checker) KeysWith(ctx context.Context, contains func(string) bool) ([]s
 }
 
 // plain is all text in a key.
-func plain(ctx context.Context, rdb *goredis.Client, key string) (string, error) {
+func plain(ctx context.Context, rdb goredis.UniversalClient, key string) (string, error) {
 	kind, err := rdb.Type(ctx, key).Result()
 	if err != nil {
 		return "", err

@@ -2,13 +2,14 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
 
 // parts is I1 and I2 over the records: the counters are the sums of the live
 // holds, and every unit that came is on the shelf or sold.
-func (r *report) parts(f Facts) {
+func (r *report) parts(f Facts, s story) {
 	var sum Counters
 	for _, h := range f.Holds {
 		sum.move(share(h.State, h.Units), +1)
@@ -26,19 +27,25 @@ func (r *report) parts(f Facts) {
 	if c.Received+c.Corrected != c.OnHand+c.Sold {
 		r.add("I1", "the stock hash", fmt.Sprintf("received %d + corrected %d = on_hand + sold", c.Received, c.Corrected), "on_hand %d + sold %d", c.OnHand, c.Sold)
 	}
-	if free := c.OnHand - c.Held - c.Offered; free < 0 {
+	// Below 0 only when a stock event took units that were promised.
+	if free := c.free(); free < 0 && !s.short {
 		r.add("I2", "the stock hash", "available of 0 or more", "%d", free)
 	}
 	r.notNegative("the stock hash", c)
 }
 
 // agree is I3 and I8 between records and ledger: each tells the same end.
-func (r *report) agree(f Facts, ledger map[string]told) {
+func (r *report) agree(f Facts, s story) {
 	for id, h := range f.Holds {
-		l := ledger[id]
-		// A refusal moves nothing, so the ledger does not tell of it.
-		if refused := h.State == "refused" && (l.state == "" || l.state == "swept"); l.state != h.State && !refused {
+		l, known := s.holds[id]
+		if (known || !s.partly) && l.state != h.State {
 			r.add("I3", id, fmt.Sprintf("record %q as the ledger's last line", l.state), "record %q", h.State)
+		}
+		if known && (l.person != h.Person || l.entry != h.Entry) {
+			r.add("I4", id, fmt.Sprintf("person %q and entry %q as in the ledger's last line", l.person, l.entry), "%q and %q", h.Person, h.Entry)
+		}
+		if !s.partly && (l.returned != h.Returned || !slices.Equal(l.refunded, h.Refunded)) {
+			r.add("I8", id, fmt.Sprintf("%d units returned and payments %q marked for refund, as in the ledger", l.returned, l.refunded), "%d and %q", h.Returned, h.Refunded)
 		}
 		if isEnd(h.State) && h.Ended.IsZero() {
 			r.add("I3", id, "a time of its end", "none on a record %q", h.State)
@@ -47,7 +54,7 @@ func (r *report) agree(f Facts, ledger map[string]told) {
 			r.add("I3", id, "a payment_ref on sold holds and no others", "%q on a record %q", h.PaymentRef, h.State)
 		}
 	}
-	for id, l := range ledger {
+	for id, l := range s.holds {
 		if _, ok := f.Holds[id]; !ok && live(l.state) {
 			r.add("I3", id, "a record, live in the ledger as "+l.state, "none")
 		}
@@ -102,6 +109,12 @@ func (r *report) places(f Facts) {
 	for id, e := range f.Entries {
 		line, inLine := f.Line[id]
 		fresh, inFresh := f.Fresh[id]
+		parked, inParked := f.Parked[id]
+		if inParked && !inLine { // it keeps its place
+			line, inLine = parked, true
+		} else if inParked {
+			r.add("order", id, "a place in the line or among the parked", "both")
+		}
 		switch {
 		case e.State != "waiting":
 			if inLine || inFresh {
