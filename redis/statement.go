@@ -1,0 +1,210 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"holdfast/contract"
+)
+
+// Statement is what a SKU's books say of it: counters, and whether the records add
+// up to them and the ledger leads to them.
+type Statement struct {
+	SKU      string
+	Counters Counters  // those that Inspection has
+	AsOf     time.Time // by the reader's clock
+	// Drift lists the counters that the records do not add up to or that the ledger
+	// does not lead to. They are compared without stopping the SKU; Moving says that
+	// it never stood still for long enough, and that nothing was compared.
+	Drift  []Drift
+	Moving bool
+	// Lines is how many lines of the ledger were checked, newest first. Whole says
+	// that those are all that there are.
+	Lines int64
+	Whole bool
+	From  time.Time // of the oldest line checked
+	// Faults says what cannot be read, and where one line of the ledger does not
+	// follow from the one before; at most ten.
+	Faults []string
+}
+
+// Drift is a counter of the stock hash and what it should be.
+type Drift struct {
+	Part    string
+	Counter int64
+	Against string // AgainstRecords, AgainstLedger or the counters that it is the sum of
+	Adds    int64
+}
+
+// What a counter is held against.
+const (
+	AgainstRecords = "records"
+	AgainstLedger  = "ledger"
+)
+
+const (
+	statementLines = 100_000 // of the ledger; a page of 1,000 takes some 10 ms
+	statementPage  = 1000
+	statementTries = 50 // for an instant at which nothing moves
+)
+
+// ReadStatement reads a SKU's books in bounded bites, while the SKU is open,
+// too. ok is false when Redis has no stock of the SKU.
+func (g *Gate) ReadStatement(ctx context.Context, sku string) (st Statement, ok bool, err error) {
+	r := statementReader{g: g, sku: sku, parts: map[string]Hold{}, st: Statement{SKU: sku}}
+	if ok, err = r.compare(ctx); err == nil && ok {
+		err = r.checkLedger(ctx)
+	}
+	if err != nil {
+		return Statement{}, false, fmt.Errorf("%w: statement of %s: %w", ErrUnavailable, sku, err)
+	}
+	return r.st, ok, nil
+}
+
+type statementReader struct {
+	g     *Gate
+	sku   string
+	parts map[string]Hold // live and sold holds
+	st    Statement
+	last  string // id of the ledger's last line
+}
+
+// compare reads all records and then, again and again, those that moved since,
+// together with the counters, until a reading meets no further line. What has no
+// line since is as it was read: every movement writes one.
+func (r *statementReader) compare(ctx context.Context) (ok bool, err error) {
+	newest, err := r.g.rdb.XRevRangeN(ctx, key(r.sku, "ledger"), "+", "-", 1).Result()
+	if err != nil {
+		return false, err
+	}
+	r.last = "0-0"
+	if len(newest) > 0 {
+		r.last = newest[0].ID
+	}
+	iter := r.g.rdb.HScan(ctx, key(r.sku, "holds"), 0, "", statementPage).Iterator()
+	for iter.Next(ctx) {
+		id := iter.Val()
+		if !iter.Next(ctx) {
+			break
+		}
+		r.part(id, iter.Val())
+	}
+	if err := iter.Err(); err != nil {
+		return false, err
+	}
+	moved := map[string]bool{}
+	for range statementTries {
+		still, ok, err := r.meet(ctx, moved)
+		if err != nil || !ok {
+			return ok, err
+		}
+		if still {
+			r.addUp()
+			return true, nil
+		}
+	}
+	r.st.Moving = true
+	return true, nil
+}
+
+func (r *statementReader) part(id, raw string) {
+	h, err := parseHold(r.sku, id, raw)
+	if err != nil {
+		r.fault("%v", err)
+	}
+	if h.State.Live() || h.State == contract.HoldSold {
+		r.parts[id] = Hold{State: h.State, Units: h.Units}
+	} else {
+		delete(r.parts, id)
+	}
+}
+
+// meet reads the counters, the records of moved and the lines since in one
+// transaction. still is true when there were none.
+func (r *statementReader) meet(ctx context.Context, moved map[string]bool) (still, ok bool, err error) {
+	ids := make([]string, 0, len(moved))
+	for id := range moved {
+		ids = append(ids, id)
+	}
+	var stock *goredis.MapStringStringCmd
+	var lines *goredis.XMessageSliceCmd
+	var records *goredis.SliceCmd
+	_, err = r.g.rdb.TxPipelined(ctx, func(p goredis.Pipeliner) error {
+		stock = p.HGetAll(ctx, key(r.sku, "stock"))
+		lines = p.XRangeN(ctx, key(r.sku, "ledger"), "("+r.last, "+", statementPage)
+		if len(ids) > 0 {
+			records = p.HMGet(ctx, key(r.sku, "holds"), ids...)
+		}
+		return nil
+	})
+	if err != nil {
+		return false, false, err
+	}
+	if len(stock.Val()) == 0 {
+		return false, false, nil
+	}
+	for i, id := range ids {
+		if raw, has := records.Val()[i].(string); has {
+			r.part(id, raw)
+		} else {
+			delete(r.parts, id)
+		}
+	}
+	for _, m := range lines.Val() {
+		if l := parseLine(m); len(l.RefID) > len(contract.HoldPrefix) && l.RefID[:len(contract.HoldPrefix)] == contract.HoldPrefix {
+			moved[l.RefID] = true
+		}
+		r.last = m.ID
+	}
+	r.st.AsOf = time.Now().UTC()
+	r.st.Counters = r.countersOf(stock.Val())
+	return len(lines.Val()) == 0, true, nil
+}
+
+func (r *statementReader) countersOf(stock map[string]string) Counters {
+	num := func(field string) int64 {
+		n, err := strconv.ParseInt(stock[field], 10, 64)
+		if err != nil && stock[field] != "" {
+			r.fault("%s of the stock hash reads %q", field, stock[field])
+		}
+		return n
+	}
+	c := Counters{
+		SKU: r.sku, OnHand: num("on_hand"), Held: num("held"), Offered: num("offered"), Sold: num("sold"),
+		Returned: num("returned"), Received: num("received"), Corrected: num("corrected"), Epoch: num("epoch"),
+		Generation: num("gen"), Paused: stock["paused"] == "1",
+	}
+	c.Available = c.OnHand - c.Held - c.Offered
+	c.Shortfall = max(0, -c.Available)
+	return c
+}
+
+func (r *statementReader) addUp() {
+	var held, offered, sold int64
+	for _, h := range r.parts {
+		switch h.State {
+		case contract.HoldOffered:
+			offered += h.Units
+		case contract.HoldSold:
+			sold += h.Units
+		default:
+			held += h.Units
+		}
+	}
+	c := r.st.Counters
+	r.drift("held", c.Held, AgainstRecords, held)
+	r.drift("offered", c.Offered, AgainstRecords, offered)
+	// Old sales are purged: their records may add up to less, never to more.
+	r.drift("sold + returned", c.Sold+c.Returned, AgainstRecords, max(sold, c.Sold+c.Returned))
+	r.drift("received + corrected", c.Received+c.Corrected, "on_hand + sold", c.OnHand+c.Sold)
+}
+
+func (r *statementReader) drift(part string, counter int64, against string, adds int64) {
+	if counter != adds {
+		r.st.Drift = append(r.st.Drift, Drift{part, counter, against, adds})
+	}
+}
