@@ -18,6 +18,7 @@ const (
 	drainBatch    = 50 // items of one call of the gate
 	drainParallel = 16 // entries started at once
 	drainRounds   = 40 // batches of one activity: 2,000 items, well within its timeout
+	trimRounds    = 50 // bites of one activity: 5,000 lines of the ledger
 	drainAlarm    = 20 // handings after which an item needs a person's eye
 )
 
@@ -33,7 +34,8 @@ type DrainReport struct {
 
 // DrainOutbox hands what is due in the outbox to the workflows of the entries.
 // An item that fails stays in the outbox and is due again in 30 s: it holds up
-// nobody else.
+// nobody else. Then the ledger loses what is past every retention: each SKU is
+// drained now and then, at least when a door or a worker starts.
 func (a *Stock) DrainOutbox(ctx context.Context, in SKURef) (DrainReport, error) {
 	d := drain{Stock: a, sku: in.SKU}
 	for range drainRounds {
@@ -47,11 +49,26 @@ func (a *Stock) DrainOutbox(ctx context.Context, in SKURef) (DrainReport, error)
 		}
 		if len(out.Items) < drainBatch && !freed && !out.AtOnce {
 			d.report.NextMillis = (out.Next + time.Millisecond - 1).Milliseconds()
-			return d.report, nil
+			return d.report, d.trim(ctx)
 		}
 	}
 	d.report.More = true
 	return d.report, nil
+}
+
+func (d *drain) trim(ctx context.Context) error {
+	for range trimRounds {
+		_, more, err := d.Gate.TrimLedger(ctx, d.sku)
+		if err != nil {
+			return d.gateError(ctx, d.sku, "trim the ledger of", err)
+		}
+		if !more {
+			return nil
+		}
+		activity.RecordHeartbeat(ctx)
+	}
+	d.report.More = true
+	return nil
 }
 
 type drain struct {

@@ -24,6 +24,9 @@ type outbox struct {
 	activities.StockGate
 	batches  []redis.DrainOutcome
 	drainErr error
+	bites    int // of the ledger that may go
+	trimmed  int
+	trimErr  error
 	left     []redis.LeaveRequest
 	adopted  []string
 
@@ -52,6 +55,11 @@ func (o *outbox) Drain(_ context.Context, _ string, limit int) (redis.DrainOutco
 		return out, fmt.Errorf("a batch of %d", len(out.Items))
 	}
 	return out, nil
+}
+
+func (o *outbox) TrimLedger(context.Context, string) (int64, bool, error) {
+	o.trimmed++
+	return 100, o.trimmed < o.bites, o.trimErr
 }
 
 func (o *outbox) Leave(_ context.Context, req redis.LeaveRequest) (redis.EntryOutcome, error) {
@@ -251,4 +259,25 @@ func TestDrainStopsAtItsBound(t *testing.T) {
 	report, err := o.drain(t)
 	require.NoError(t, err)
 	require.Equal(t, activities.DrainReport{Told: 2000, More: true}, report)
+}
+
+// A drain trims the ledger in bounded bites, asks to come again when there was
+// more than it takes, and hides no failure.
+func TestDrainTrimsTheLedger(t *testing.T) {
+	for name, c := range map[string]struct{ bites, trimmed int }{"nothing": {0, 1}, "some": {7, 7}, "too much for one": {51, 50}} {
+		t.Run(name, func(t *testing.T) {
+			o := newOutbox()
+			o.bites = c.bites
+			report, err := o.drain(t)
+			require.NoError(t, err)
+			require.Equal(t, c.trimmed, o.trimmed)
+			require.Equal(t, c.bites > c.trimmed, report.More)
+		})
+	}
+	o := newOutbox()
+	o.trimErr = redis.ErrUnavailable
+	_, err := o.drain(t)
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	require.Equal(t, contract.ErrUnavailable, app.Type())
 }

@@ -18,6 +18,7 @@ type StockGate interface {
 	Settings(ctx context.Context, req redis.SettingsRequest) (redis.Base, error)
 	Stock(ctx context.Context, sku string, ev contract.StockEvent) (redis.StockOutcome, error)
 	Drain(ctx context.Context, sku string, limit int) (redis.DrainOutcome, error)
+	TrimLedger(ctx context.Context, sku string) (dropped int64, more bool, err error)
 	Leave(ctx context.Context, req redis.LeaveRequest) (redis.EntryOutcome, error)
 	AdoptEntry(ctx context.Context, sku, entryID string) (redis.EntryOutcome, error)
 }

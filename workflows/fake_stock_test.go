@@ -68,6 +68,8 @@ func (w *world) Stock(_ context.Context, _ string, ev contract.StockEvent) (redi
 	return out, err
 }
 
+func (w *world) TrimLedger(context.Context, string) (int64, bool, error) { return 0, false, nil }
+
 func (w *world) Drain(context.Context, string, int) (redis.DrainOutcome, error) {
 	var out redis.DrainOutcome
 	var err error
