@@ -64,6 +64,11 @@ func (d *door) secret(name, dev string) (string, error) {
 	return "", usagef("%s is not set; the secrets of `make dev` are used only for a door on this machine", name)
 }
 
+// passing is a failure that another attempt may not meet.
+type passing struct{ error }
+
+func (p passing) Unwrap() error { return p.error }
+
 // answer is what the door said.
 type answer struct {
 	status int
@@ -117,15 +122,19 @@ func (d *door) webhook(ctx context.Context, path, id string, payload any) (answe
 func (d *door) do(req *http.Request) (answer, error) {
 	resp, err := d.http.Do(req)
 	if err != nil {
-		return answer{}, fmt.Errorf("the door at %s does not answer: %w", d.base, err)
+		return answer{}, passing{fmt.Errorf("the door at %s does not answer: %w", d.base, err)}
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return answer{}, fmt.Errorf("the answer of the door at %s broke off: %w", d.base, err)
+		return answer{}, passing{fmt.Errorf("the answer of the door at %s broke off: %w", d.base, err)}
 	}
 	if resp.StatusCode/100 != 2 {
-		return answer{}, refusal(resp.Status, body)
+		err := refusal(resp.Status, body)
+		if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
+			err = passing{err}
+		}
+		return answer{}, err
 	}
 	return answer{status: resp.StatusCode, body: body}, nil
 }

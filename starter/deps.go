@@ -23,7 +23,8 @@ type Gate interface {
 	Snapshot(ctx context.Context, sku string) (redis.Counters, contract.About, error)
 	ReadHold(ctx context.Context, sku, holdID string) (redis.HoldOutcome, bool, error)
 	ReadEntry(ctx context.Context, sku, entryID string) (redis.Entry, bool, error)
-	Ledger(ctx context.Context, sku, after string, limit int64) ([]redis.LedgerLine, error)
+	LedgerLines(ctx context.Context, sku string, q redis.LedgerQuery) ([]redis.LedgerLine, error)
+	ReadStatement(ctx context.Context, sku string) (redis.Statement, bool, error)
 	RegisterSKU(ctx context.Context, sku string) (owner string, err error)
 	LookupSKU(ctx context.Context, number string) (sku string, whole bool, err error)
 	MarkMapWhole(ctx context.Context) error
@@ -53,6 +54,7 @@ type Directory interface {
 	OpenSKUs(ctx context.Context) ([]string, error)
 	// Holds lists ids of Holds, newest first; sku and state may be empty.
 	Holds(ctx context.Context, sku string, state contract.HoldState, limit int, cursor []byte) (ids []string, next []byte, err error)
-	// OpenPayments counts the Payments that run: money not yet sold or refunded.
-	OpenPayments(ctx context.Context) (int64, error)
+	// OpenPayments counts the Payments that run, of a SKU or with "" of all: money
+	// not yet sold or refunded.
+	OpenPayments(ctx context.Context, sku string) (int64, error)
 }

@@ -18,6 +18,14 @@ const running = " AND ExecutionStatus='Running'"
 
 func ofType(workflow string) string { return "WorkflowType='" + workflow + "'" }
 
+// ofSKU is safe to build: a SKU has no character that needs escaping.
+func ofSKU(sku string) string {
+	if sku == "" {
+		return ""
+	}
+	return " AND " + contract.SKUAttribute + "='" + sku + "'"
+}
+
 func (v visibility) list(ctx context.Context, query string, size int, token []byte) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	out, err := v.c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Query: query, PageSize: int32(size), NextPageToken: token,
@@ -47,10 +55,7 @@ func (v visibility) OpenSKUs(ctx context.Context) ([]string, error) {
 }
 
 func (v visibility) Holds(ctx context.Context, sku string, state contract.HoldState, limit int, cursor []byte) ([]string, []byte, error) {
-	query := ofType(contract.HoldWorkflow)
-	if sku != "" {
-		query += " AND " + contract.SKUAttribute + "='" + sku + "'"
-	}
+	query := ofType(contract.HoldWorkflow) + ofSKU(sku)
 	if state != "" {
 		query += " AND " + contract.StateAttribute + "='" + string(state) + "'"
 	}
@@ -61,8 +66,10 @@ func (v visibility) Holds(ctx context.Context, sku string, state contract.HoldSt
 	return workflowIDs(out.GetExecutions()), out.GetNextPageToken(), nil
 }
 
-func (v visibility) OpenPayments(ctx context.Context) (int64, error) {
-	out, err := v.c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: ofType(contract.PaymentWorkflow) + running})
+func (v visibility) OpenPayments(ctx context.Context, sku string) (int64, error) {
+	out, err := v.c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+		Query: ofType(contract.PaymentWorkflow) + ofSKU(sku) + running,
+	})
 	if err != nil {
 		return 0, fmt.Errorf("count open payments: %w", err)
 	}

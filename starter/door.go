@@ -96,6 +96,7 @@ func (d *Door) routes() []route {
 		{api, "POST /v1/stock/{sku}/pause", d.bearer(d.pauseStock(true))},
 		{api, "POST /v1/stock/{sku}/resume", d.bearer(d.pauseStock(false))},
 		{api, "GET /v1/stock/{sku}/ledger", d.bearer(d.getLedger)},
+		{api, "GET /v1/stock/{sku}/statement", d.bearer(d.getStatement)},
 		{public | api, "GET /v1/stock/{sku}/public", d.open(d.getPublic)},
 
 		{public | api, "POST /v1/waitlist", d.open(d.postWaitlist)},

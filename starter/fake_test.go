@@ -294,6 +294,7 @@ type directory struct {
 	skus     []string
 	holdIDs  []string
 	payments int64
+	asked    string // the SKU whose payments were counted last
 	err      error
 	gate     chan struct{} // OpenSKUs waits for it
 }
@@ -313,4 +314,7 @@ func (d *directory) Holds(context.Context, string, contract.HoldState, int, []by
 	return d.holdIDs, nil, d.err
 }
 
-func (d *directory) OpenPayments(context.Context) (int64, error) { return d.payments, d.err }
+func (d *directory) OpenPayments(_ context.Context, sku string) (int64, error) {
+	d.asked = sku
+	return d.payments, d.err
+}

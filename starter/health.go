@@ -78,7 +78,7 @@ func (d *Door) look(ctx context.Context) readiness {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
 	defer cancel()
 	out := readiness{Now: stamp(time.Now()), Temporal: "open"}
-	if n, err := d.directory.OpenPayments(ctx); err != nil {
+	if n, err := d.directory.OpenPayments(ctx, ""); err != nil {
 		d.log.Warn("Temporal does not answer", "error", err)
 		out.Temporal = gateUnavailable
 	} else {

@@ -16,6 +16,7 @@ type ledgerView struct {
 	Kind       string `json:"kind,omitempty"`
 	Units      int64  `json:"units"`
 	RefID      string `json:"ref_id,omitempty"`
+	OtherID    string `json:"other_id,omitempty"`
 	Person     string `json:"person,omitempty"`
 	Actor      string `json:"actor,omitempty"`
 	Reason     string `json:"reason,omitempty"`
@@ -27,13 +28,27 @@ type ledgerView struct {
 	Held       int64  `json:"held"`
 	Offered    int64  `json:"offered"`
 	Sold       int64  `json:"sold"`
+	Moves      moves  `json:"moves"`
+}
+
+// moves is what a line moves the counters by; the sums of all lines are the
+// counters.
+type moves struct {
+	OnHand    int64 `json:"on_hand"`
+	Held      int64 `json:"held"`
+	Offered   int64 `json:"offered"`
+	Sold      int64 `json:"sold"`
+	Received  int64 `json:"received"`
+	Corrected int64 `json:"corrected"`
+	Returned  int64 `json:"returned"`
 }
 
 func ledgerOf(l redis.LedgerLine) ledgerView {
 	v := ledgerView{
 		ID: l.ID, At: stamp(l.At), Epoch: l.Epoch, N: l.N, Verb: l.Verb, Kind: l.Kind, Units: l.Units,
-		RefID: l.RefID, Person: l.Person, Actor: l.Actor, Reason: l.Reason, Generation: l.Generation,
+		RefID: l.RefID, OtherID: l.OtherID, Person: l.Person, Actor: l.Actor, Reason: l.Reason, Generation: l.Generation,
 		PaymentRef: l.PaymentRef, Currency: l.Currency, OnHand: l.OnHand, Held: l.Held, Offered: l.Offered, Sold: l.Sold,
+		Moves: moves(l.Moves()),
 	}
 	if l.Currency != "" {
 		v.Amount = &l.Amount
@@ -41,9 +56,10 @@ func ledgerOf(l redis.LedgerLine) ledgerView {
 	return v
 }
 
-var streamID = regexp.MustCompile(`^[0-9]{1,20}-[0-9]{1,20}$`)
+var streamID = regexp.MustCompile(`^[0-9]{1,18}-[0-9]{1,18}$`)
 
-// getLedger lists a SKU's movements, oldest first.
+// getLedger lists a SKU's movements, oldest first: those from since (inclusive)
+// until until (exclusive).
 func (d *Door) getLedger(w http.ResponseWriter, r *http.Request) error {
 	q, err := readPage(r, 100)
 	if err != nil {
@@ -52,11 +68,18 @@ func (d *Door) getLedger(w http.ResponseWriter, r *http.Request) error {
 	if q.cursor != "" && !streamID.MatchString(q.cursor) {
 		return badQuery("cursor", "is not one of ours")
 	}
+	query := redis.LedgerQuery{After: q.cursor, Limit: int64(q.limit) + 1}
+	if query.Since, err = queryInstant(r, "since"); err != nil {
+		return err
+	}
+	if query.Until, err = queryInstant(r, "until"); err != nil {
+		return err
+	}
 	sku, err := d.skus.bySKU(r.Context(), r.PathValue("sku"))
 	if err != nil {
 		return err
 	}
-	lines, err := d.gate.Ledger(r.Context(), sku, q.cursor, int64(q.limit)+1)
+	lines, err := d.gate.LedgerLines(r.Context(), sku, query)
 	if err != nil {
 		return err
 	}

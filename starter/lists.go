@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // page is one page of a list.
@@ -40,6 +41,20 @@ func readPage(r *http.Request, usual int) (pageQuery, error) {
 // badQuery complains of a parameter; it has no JSON pointer.
 func badQuery(name, detail string) *Problem {
 	return problem(validationFailed, "the query parameter %s %s", name, detail)
+}
+
+// queryInstant reads an instant from the query, the zero time when it is not
+// there.
+func queryInstant(r *http.Request, name string) (time.Time, error) {
+	s := r.URL.Query().Get(name)
+	if s == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil || t.UnixMilli() < 0 {
+		return time.Time{}, badQuery(name, "must be an instant as RFC 3339 writes it, such as 2026-01-31T12:00:00Z")
+	}
+	return t, nil
 }
 
 // digest is a short fixed name for a tuple of texts.
