@@ -146,6 +146,30 @@ func TestALevelKnowsWhichSalesItCounted(t *testing.T) {
 	require.Equal(t, [4]int64{7, 0, 0, 1}, f.parts())
 }
 
+// They have pressed the other offer: one entry buys once, so the late payment is
+// refused and the pressed hold runs on.
+func TestARetakeBesideAPressedOfferIsRefused(t *testing.T) {
+	f := open(t, 0)
+	f.g.opts.MissedKeep = 1
+	entry := f.waits("a", 1)
+	f.restock("e1", 1)
+	first := f.entry(entry).HoldID
+	f.press(first)
+	f.adopt(first, true)
+	f.pass(10 * time.Minute)
+	f.release(first, contract.ReasonExpired)
+	f.restock("e2", 1)
+	second := f.entry(entry).HoldID
+	f.press(second)
+	f.adopt(second, true)
+	require.Equal(t, int64(1), f.counters().OpenToAll, "there is a unit to retake")
+	out := must[HoldOutcome](f)(f.g.Confirm(t.Context(), ConfirmRequest{SKU: f.sku, HoldID: first, PaymentRef: "pi", Retake: true}))
+	require.Equal(t, HoldEnded, out.Verdict)
+	require.Equal(t, contract.EntryHolding, f.entry(entry).State)
+	require.Equal(t, [4]int64{2, 1, 0, 0}, f.parts())
+	require.Equal(t, OK, f.confirm(second, "pi_2").Verdict)
+}
+
 func TestUnitsStayBelowTheLimit(t *testing.T) {
 	f := open(t, 999_999_999)
 	out := f.restock("more", 2)
