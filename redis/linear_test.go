@@ -41,7 +41,7 @@ func histories(short int) int {
 }
 
 // checkTime is what the search for one history may take.
-const checkTime = 2 * time.Minute
+const checkTime = 5 * time.Minute
 
 // TestTheGateIsLinearizable plays concurrent histories of all verbs over a few
 // units and asks porcupine for an order of each in which every answer is the

@@ -35,7 +35,7 @@ func TestGateAgreesWithTheModel(t *testing.T) {
 		checks, steps, seed = "20000", "50", "0"
 	}
 	if backendName() != "" {
-		checks = "60" // the counts below are for the first backend
+		checks = "20" // the counts below are for the first backend
 	}
 	setFlag(t, "rapid.checks", checks)
 	setFlag(t, "rapid.steps", steps)

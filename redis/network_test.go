@@ -223,11 +223,12 @@ func TestThePoolRecoversFromAnOutage(t *testing.T) {
 		want := count.Load() + by
 		require.Eventually(t, func() bool { return count.Load() >= want }, within, time.Millisecond, msg)
 	}
-	more(&taken, 100, 10*time.Second, "nothing works before the outage")
+	more(&taken, 50, time.Minute, "nothing works before the outage")
 	n.Stop()
-	more(&away, 2000, 30*time.Second, "calls hang while Redis is away")
+	more(&away, 1000, time.Minute, "calls hang while Redis is away")
 	require.NoError(t, n.Start())
-	more(&taken, 100, 5*time.Second, "the pool does not recover")
+	more(&taken, 1, 5*time.Second, "the pool does not recover")
+	more(&taken, 50, time.Minute, "the pool recovers in part only")
 	stop()
 	wg.Wait()
 	require.LessOrEqual(t, rdb.PoolStats().TotalConns, uint32(8))
