@@ -131,20 +131,22 @@ func (h *history) explain() {
 		if len(order) == bySKU[sku] {
 			continue
 		}
-		m, placed, last := h.begin, map[string]bool{}, int64(0)
+		m, placed := h.begin, map[string]bool{}
 		for i, op := range order {
 			m = m.forked(op.Input.(call))
 			want := m.take(op.Input.(call))
 			placed[fmt.Sprint(op.ClientId, op.Call)] = true
-			last = max(last, op.Call)
 			if i > len(order)-20 {
 				h.t.Logf("%d %v -> %+v want %+v [%d %d]", op.ClientId, op.Input, op.Output, want, op.Call, op.Return)
 			}
 		}
 		h.t.Logf("%s: %d of %d operations have an order; then none of these", sku, len(order), bySKU[sku])
-		for _, op := range h.operations() {
-			c := op.Input.(call)
-			if c.sku == sku && !placed[fmt.Sprint(op.ClientId, op.Call)] && op.Call <= last+1_000_000 {
+		left := slices.DeleteFunc(h.operations(), func(op porcupine.Operation) bool {
+			return op.Input.(call).sku != sku || placed[fmt.Sprint(op.ClientId, op.Call)]
+		})
+		first := slices.MinFunc(left, func(a, b porcupine.Operation) int { return int(a.Return - b.Return) })
+		for _, op := range left {
+			if c := op.Input.(call); op.Call <= first.Return {
 				next := m.forked(c)
 				h.t.Logf("%d %v -> %+v\n\tmodel: %+v [%d %d]", op.ClientId, c, op.Output, next.take(c), op.Call, op.Return)
 			}
