@@ -98,18 +98,43 @@ func (l redisLog) Printf(ctx context.Context, format string, v ...any) {
 }
 
 // CheckRedis asks the gate's server whether it can keep the gate's promise, and
-// refuses one that cannot. One that does not answer is only warned of: the gate
-// answers "unavailable" until it does. A stand-in is not asked.
-func CheckRedis(ctx context.Context, cfg *config.Config, rdb goredis.UniversalClient, log *slog.Logger) error {
+// refuses one that cannot. One that does not answer holds up no start: the gate
+// answers "unavailable" until it does, and CheckRedisLater then asks it. A
+// stand-in is not asked.
+func CheckRedis(ctx context.Context, cfg *config.Config, rdb goredis.UniversalClient, log *slog.Logger) (answered bool, err error) {
 	if cfg.Gate.Fence == config.FenceOff {
-		return nil
+		return true, nil
 	}
-	err := redis.CheckServer(ctx, rdb, log)
+	err = redis.CheckServer(ctx, rdb, log)
 	if errors.Is(err, redis.ErrUnavailable) {
 		log.Warn("Redis does not answer yet", "error", err)
-		return nil
+		return false, nil
 	}
-	return err
+	return true, err
+}
+
+const redisRecheck = time.Second // between two questions to a silent server
+
+// CheckRedisLater asks a server that was silent until it answers, and returns
+// its refusal or nil. It returns nil as well when ctx ends.
+func CheckRedisLater(ctx context.Context, rdb goredis.UniversalClient, log *slog.Logger) error {
+	tick := time.NewTicker(redisRecheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		err := redis.CheckServer(ctx, rdb, log)
+		if errors.Is(err, redis.ErrUnavailable) {
+			continue
+		}
+		if err == nil {
+			log.Info("Redis answers")
+		}
+		return err
+	}
 }
 
 // Gate makes the gate over rdb.

@@ -30,7 +30,8 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 		return err
 	}
 	defer rdb.Close()
-	if err := connect.CheckRedis(ctx, cfg, rdb, log); err != nil {
+	answered, err := connect.CheckRedis(ctx, cfg, rdb, log)
+	if err != nil {
 		return err
 	}
 	temporal, err := connect.LazyTemporal(cfg, log)
@@ -47,7 +48,13 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	}
 	defer door.Close()
 	door.fill()
-	return door.Serve(ctx)
+	if answered {
+		return door.Serve(ctx)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return connect.CheckRedisLater(ctx, rdb, log) })
+	group.Go(func() error { return door.Serve(ctx) })
+	return group.Wait()
 }
 
 // Serve listens on the configured addresses until ctx ends. Listeners with the

@@ -50,7 +50,8 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 		return err
 	}
 	defer rdb.Close()
-	if err := connect.CheckRedis(ctx, cfg, rdb, log); err != nil {
+	answered, err := connect.CheckRedis(ctx, cfg, rdb, log)
+	if err != nil {
 		return err
 	}
 	gate := connect.Gate(cfg, rdb, log)
@@ -73,7 +74,15 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	background.Go(func() { wakeBooks(ctx, gate, l, log) })
-	return work(ctx, newWorkers(c, cfg, gate, l, ring, sender), log)
+	w := newWorkers(c, cfg, gate, l, ring, sender)
+	if !answered {
+		background.Go(func() {
+			if err := connect.CheckRedisLater(ctx, rdb, log); err != nil {
+				w.fatal <- err
+			}
+		})
+	}
+	return work(ctx, w, log)
 }
 
 func newSender(cfg *config.Config) (sms.Sender, error) {
@@ -90,14 +99,15 @@ func newSender(cfg *config.Config) (sms.Sender, error) {
 	}
 }
 
-// workers are the two queues' workers. A fatal error of either arrives in fatal.
+// workers are the two queues' workers. A fatal error of either, and a late
+// refusal of Redis, arrives in fatal.
 type workers struct {
 	all   []worker.Worker
 	fatal chan error
 }
 
 func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, ring *keys.Ring, sender sms.Sender) workers {
-	w := workers{fatal: make(chan error, 2)}
+	w := workers{fatal: make(chan error, 3)}
 	opts := worker.Options{
 		DisableRegistrationAliasing: true,
 		WorkerStopTimeout:           stopTimeout,
