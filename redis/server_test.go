@@ -2,8 +2,8 @@ package redis
 
 import (
 	"bytes"
-	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"testing"
@@ -76,11 +76,92 @@ func TestReplicas(t *testing.T) {
 	warnings, err = checkedServer(t, master)
 	require.NoError(t, err)
 	require.Empty(t, warnings)
+	for switchedOff, on := range map[string]string{"min-replicas-max-lag": "5", "min-replicas-to-write": "1"} {
+		require.NoError(t, rdb.ConfigSet(t.Context(), switchedOff, "0").Err())
+		warnings, err = checkedServer(t, master)
+		require.NoError(t, err)
+		require.Contains(t, warnings, "acknowledges writes that no replica has", switchedOff)
+		require.NoError(t, rdb.ConfigSet(t.Context(), switchedOff, on).Err())
+	}
 }
 
 func TestAnOldVersionIsRefused(t *testing.T) {
-	err := checkNode(t.Context(), infoOf("redis_version:6.2.14\r\nmaxmemory_policy:noeviction\r\nrole:master\r\naof_enabled:1\r\ntcp_port:6379\r\n"), slog.Default())
-	require.ErrorContains(t, err, `redis on port 6379 is version "6.2.14": the gate needs 7.0 or newer`)
+	server := startServer(t, "--appendonly", "yes")
+	for major, refused := range map[string]bool{"6": true, "7": false, "9": false} {
+		rdb := goredis.NewClient(&goredis.Options{Addr: claims(t, server, "redis_version:7", "redis_version:"+major)})
+		t.Cleanup(func() { rdb.Close() })
+		err := CheckServer(t.Context(), rdb, slog.New(slog.DiscardHandler))
+		if !refused {
+			require.NoError(t, err, major)
+			continue
+		}
+		require.ErrorContains(t, err, `is version "6.`)
+		require.ErrorContains(t, err, "the gate needs 7.0 or newer")
+		require.NotErrorIs(t, err, ErrUnavailable)
+	}
+}
+
+// claims is an address at which a server answers with other words of the same
+// length.
+func claims(t *testing.T, server *redistest.Server, word, other string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			down, err := l.Accept()
+			if err != nil {
+				return
+			}
+			up, err := net.Dial("tcp", server.Addr)
+			if err != nil {
+				down.Close()
+				return
+			}
+			go func() {
+				io.Copy(up, down)
+				up.Close()
+			}()
+			go func() {
+				defer down.Close()
+				for buf := make([]byte, 64<<10); ; {
+					n, err := up.Read(buf)
+					if err != nil {
+						return
+					}
+					down.Write(bytes.ReplaceAll(buf[:n], []byte(word), []byte(other)))
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestEverythingThatIsWrongIsSaidAtOnce(t *testing.T) {
+	replica := replicaOf(t, startServer(t, "--appendonly", "yes"))
+	rdb := replica.Client()
+	defer rdb.Close()
+	require.NoError(t, rdb.ConfigSet(t.Context(), "maxmemory-policy", "volatile-lru").Err())
+	require.NoError(t, rdb.ConfigSet(t.Context(), "appendonly", "no").Err())
+	warnings, err := checkedServer(t, replica)
+	require.ErrorContains(t, err, `maxmemory-policy "volatile-lru"`)
+	require.ErrorContains(t, err, "point redis.addrs at the master")
+	require.Contains(t, warnings, "Set appendonly yes")
+}
+
+// A user who may not read the settings gets a warning, not a refusal.
+func TestReplicasWhoseTermsAreNotTold(t *testing.T) {
+	master := startServer(t, "--appendonly", "yes", "--min-replicas-to-write", "1", "--min-replicas-max-lag", "5")
+	replicaOf(t, master)
+	admin := master.Client()
+	defer admin.Close()
+	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "gate", "on", "nopass", "~*", "&*", "+@all", "-config").Err())
+	rdb := goredis.NewClient(&goredis.Options{Addr: master.Addr, Username: "gate", Password: "any"})
+	defer rdb.Close()
+	var log bytes.Buffer
+	require.NoError(t, CheckServer(t.Context(), rdb, slog.New(slog.NewTextHandler(&log, nil))))
+	require.Contains(t, log.String(), "does not say what it asks of its replicas")
 }
 
 func TestASilentServerIsUnavailable(t *testing.T) {
@@ -103,19 +184,4 @@ func replicaOf(t *testing.T, master *redistest.Server) *redistest.Server {
 	require.NoError(t, rdb.ConfigSet(t.Context(), "repl-diskless-sync-delay", "0").Err())
 	inStep(t, rdb)
 	return replica
-}
-
-// infoOf is a server that answers INFO with a text.
-type infoOf string
-
-func (i infoOf) Info(ctx context.Context, _ ...string) *goredis.StringCmd {
-	cmd := goredis.NewStringCmd(ctx)
-	cmd.SetVal(string(i))
-	return cmd
-}
-
-func (infoOf) ConfigGet(ctx context.Context, _ string) *goredis.MapStringStringCmd {
-	cmd := goredis.NewMapStringStringCmd(ctx)
-	cmd.SetErr(errors.New("not allowed"))
-	return cmd
 }
