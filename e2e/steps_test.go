@@ -177,7 +177,8 @@ func (h *house) closed(ctx context.Context, id string) error {
 	})
 }
 
-// judge lets the checker loose on SKUs.
+// judge lets the checker loose on SKUs; the product's own statement must find
+// nothing either.
 func (h *house) judge(t *testing.T, skus ...string) {
 	t.Helper()
 	for _, sku := range skus {
@@ -186,6 +187,9 @@ func (h *house) judge(t *testing.T, skus ...string) {
 		for _, v := range found {
 			t.Error(v)
 		}
+		alarms, err := h.shop.Alarms(t.Context(), sku)
+		require.NoError(t, err)
+		require.Empty(t, alarms, "the statement of %s", sku)
 	}
 }
 

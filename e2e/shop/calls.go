@@ -163,6 +163,14 @@ func (s *Shop) Ledger(ctx context.Context, sku string) ([]LedgerLine, error) {
 	return out.Data, s.into(ctx, &out, http.MethodGet, "/v1/stock/"+sku+"/ledger?limit=200", nil)
 }
 
+// Alarms reads what a SKU's statement complains of.
+func (s *Shop) Alarms(ctx context.Context, sku string) ([]string, error) {
+	var out struct {
+		Alarms []string `json:"alarms"`
+	}
+	return out.Alarms, s.into(ctx, &out, http.MethodGet, "/v1/stock/"+sku+"/statement", nil)
+}
+
 // AskHold asks for one unit under an Idempotency-Key and returns whatever the
 // door says.
 func (s *Shop) AskHold(ctx context.Context, sku, customer, key string) (Answer, error) {
