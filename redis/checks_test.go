@@ -104,3 +104,24 @@ func TestBadRequestsMoveNothing(t *testing.T) {
 	require.True(t, f.restock("b", 1).Applied)
 	require.False(t, f.drain().Wake)
 }
+
+// A billion units go through every verb that counts them without losing one.
+func TestABillionUnits(t *testing.T) {
+	const most = 1_000_000_000
+	f := open(t, most)
+	id := f.id(contract.HoldID)
+	require.Equal(t, OK, f.reserve(id, most).Verdict)
+	require.Equal(t, [4]int64{most, most, 0, 0}, f.parts())
+	require.Equal(t, SoldOut, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	f.adopt(id, true)
+	require.True(t, f.correct("lost", -most, true).Applied)
+	require.Equal(t, int64(most), f.counters().Shortfall)
+	require.Equal(t, Shortfall, f.confirm(id, "pi").Verdict)
+	require.Equal(t, int64(most), f.event(contract.StockEvent{EventID: "found", Kind: contract.StockLevel, Version: 1 << 53, Units: most}).Delta)
+	require.Equal(t, OK, f.confirm(id, "pi").Verdict)
+	require.Equal(t, [4]int64{0, 0, 0, most}, f.parts())
+	require.Equal(t, "too-many", f.restock("one more", 1).Reason)
+	require.Equal(t, int64(1<<53), f.counters().LevelVersion)
+	require.Equal(t, "level-outdated", f.event(contract.StockEvent{EventID: "old", Kind: contract.StockLevel, Version: 1<<53 - 1, Units: 0, CountsSold: most}).Reason)
+	require.Equal(t, int64(most), f.hold(id).Units)
+}

@@ -67,3 +67,30 @@ func TestAClockThatIsPutBack(t *testing.T) {
 	require.Equal(t, OK, f.confirm(held, "pi").Verdict)
 	require.Equal(t, [4]int64{2, 0, 2, 1}, f.parts())
 }
+
+// Our outage costs nobody a place: for a minute after a gate was opened again
+// neither a lapse nor an expiry is accepted. Everything else is.
+func TestNothingLapsesRightAfterAnOpening(t *testing.T) {
+	f := open(t, 2)
+	id, given := f.held(), f.held()
+	entry := f.waits("ada", 1)
+	f.restock("e1", 1)
+	offer := f.offered(entry)
+	require.NoError(t, shared.HDel(t.Context(), key(f.sku, "stock"), "fence").Err())
+	in, err := f.g.Inspect(t.Context(), f.sku)
+	require.NoError(t, err)
+	f.pass(49 * time.Hour)
+	require.Equal(t, OK, must[Base](f)(f.g.Open(t.Context(), OpenRequest{SKU: f.sku, ReplID: in.ReplID})).Verdict)
+	for _, left := range []time.Duration{time.Minute, time.Millisecond} {
+		for _, out := range []HoldOutcome{f.lapse(offer), f.release(id, contract.ReasonExpired)} {
+			require.Equal(t, Early, out.Verdict)
+			require.Equal(t, left, out.Left)
+		}
+		f.pass(time.Minute - time.Millisecond)
+	}
+	require.Equal(t, OK, f.release(given, contract.ReasonShopper).Verdict)
+	f.pass(time.Millisecond)
+	require.Equal(t, OK, f.lapse(offer).Verdict)
+	require.Equal(t, OK, f.release(id, contract.ReasonExpired).Verdict)
+	require.Equal(t, [4]int64{3, 0, 0, 0}, f.parts())
+}

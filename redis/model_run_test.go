@@ -187,6 +187,7 @@ func (r *run) did(rt *rapid.T, verb string, got, want Verdict) {
 
 func (r *run) agree(rt *rapid.T) {
 	ctx := context.Background()
+	require.Empty(rt, r.m.twice, "offered twice in one generation")
 	in, err := r.g.Inspect(ctx, r.sku)
 	require.NoError(rt, err)
 	require.Empty(rt, in.Problems)

@@ -24,6 +24,7 @@ type model struct {
 	handed                                            map[string]int64
 	events                                            map[string]modelEvent
 	fresh                                             []modelOffer // of this step; the gate draws the holds' ids
+	twice                                             []string     // entries that were offered twice in one generation
 }
 
 type modelOffer struct {
@@ -206,6 +207,9 @@ func (m *model) settle() {
 		if units <= 0 {
 			e.parked = true
 			continue
+		}
+		if m.turned(e) {
+			m.twice = append(m.twice, id)
 		}
 		m.offered += units
 		m.count(e.person, units)
