@@ -194,7 +194,10 @@ func TestOneRuleAtTheDeadline(t *testing.T) {
 					return
 				}
 				require.Equal(t, OK, f.press(id).Verdict)
-				require.Equal(t, Claimed, f.lapse(id).Verdict)
+				claimed := f.lapse(id)
+				require.Equal(t, Claimed, claimed.Verdict)
+				require.Equal(t, testLease, claimed.Left, "and says until when")
+				require.Equal(t, Gone, f.told(id, false).Verdict, "pressed: no text")
 				require.Equal(t, [4]int64{1, 1, 0, 0}, f.parts())
 			})
 		}

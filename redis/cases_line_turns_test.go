@@ -109,6 +109,10 @@ func TestJoiningWhileHoldingTheLastUnit(t *testing.T) {
 func TestAPauseKeepsTheOrder(t *testing.T) {
 	f := open(t, 1)
 	id := f.held()
+	promised := f.waits("promised", 1)
+	f.restock("e0", 1)
+	f.told(f.offered(promised), true)
+	f.ackOffers()
 	entries := f.line(3)
 	f.pause(true)
 	f.restock("e1", 5)
@@ -119,10 +123,12 @@ func TestAPauseKeepsTheOrder(t *testing.T) {
 	require.Empty(t, f.drain().Items)
 	require.Equal(t, Paused, f.reserve(f.id(contract.HoldID), 1).Verdict)
 	require.Equal(t, OK, f.confirm(id, "pi").Verdict)
+	require.Equal(t, OK, f.confirm(f.claimed(promised), "pi_2").Verdict, "an offer told before is kept")
+	f.pass(time.Second)
 	require.True(t, f.pause(false).Wake)
 	require.Equal(t, entries[:5], f.toldNow())
 	require.Equal(t, contract.EntryWaiting, f.entry(entries[5]).State)
-	require.Equal(t, [4]int64{5, 0, 5, 1}, f.parts())
+	require.Equal(t, [4]int64{5, 0, 5, 2}, f.parts())
 }
 
 // A turn that was missed by the hold, not the offer, is a missed turn too: a
@@ -162,4 +168,33 @@ func TestAMissedHoldIsAMissedTurn(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Place and length of the line count who still waits: acknowledged or not, parked
+// or not. Who has an offer or a hold, and who has ended, stands in no line.
+func TestPlaceAndLengthCountWhoWaits(t *testing.T) {
+	f := open(t, 0)
+	f.g.opts.MissedKeep = 1
+	parked, lapsing := f.waits("parked", 1), f.waits("offered", 1)
+	holding, bought := f.waits("holding", 1), f.waits("bought", 1)
+	left, waits := f.waits("left", 1), f.waits("waits", 1)
+	fresh := f.joinAs("fresh", 1).Entry.ID
+	last := f.waits("last", 1)
+	f.restock("e1", 4)
+	f.claimed(holding)
+	f.confirm(f.claimed(bought), "pi")
+	f.leave(left, contract.EntryLeft)
+	f.pass(48 * time.Hour)
+	f.lapse(f.offered(parked)) // its unit goes on, to who waits
+	require.Equal(t, []contract.EntryState{
+		contract.EntryWaiting, contract.EntryOffered, contract.EntryHolding, contract.EntryBought,
+		contract.EntryLeft, contract.EntryOffered, contract.EntryWaiting, contract.EntryWaiting,
+	}, f.states([]string{parked, lapsing, holding, bought, left, waits, fresh, last}))
+	var places []int64
+	for _, id := range []string{parked, lapsing, holding, bought, left, waits, fresh, last} {
+		places = append(places, f.entry(id).Position)
+	}
+	require.Equal(t, []int64{1, 0, 0, 0, 0, 0, 2, 3}, places)
+	require.Equal(t, int64(3), f.counters().Waiting)
+	require.Equal(t, int64(4), f.joinAs("new", 1).Entry.Position)
 }

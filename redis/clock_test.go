@@ -94,3 +94,21 @@ func TestNothingLapsesRightAfterAnOpening(t *testing.T) {
 	require.Equal(t, OK, f.release(id, contract.ReasonExpired).Verdict)
 	require.Equal(t, [4]int64{3, 0, 0, 0}, f.parts())
 }
+
+// What has outlived its retention goes a few records a call, so that no call
+// pays for a whole sale.
+func TestPurgesGoInBites(t *testing.T) {
+	f := open(t, 1)
+	for range 20 {
+		f.release(f.held(), contract.ReasonShop)
+	}
+	f.pass(31 * 24 * time.Hour)
+	for want := int64(20); want >= 0; want -= 4 {
+		left, err := shared.HLen(t.Context(), key(f.sku, "holds")).Result()
+		require.NoError(t, err)
+		require.LessOrEqual(t, left, want)
+		require.GreaterOrEqual(t, left, want-4)
+		f.drain()
+	}
+	require.Equal(t, [4]int64{1, 0, 0, 0}, f.parts())
+}
