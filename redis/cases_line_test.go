@@ -225,6 +225,15 @@ func TestAWalkInNeverOvertakesTheLine(t *testing.T) {
 	})
 	require.Equal(t, entries, f.toldNow())
 	require.Equal(t, [4]int64{10, 0, 10, 0}, f.parts())
+
+	// Nor the one whose own call finds the unit that a dead lease left.
+	f = open(t, 1)
+	f.reserve(f.id(contract.HoldID), 1)
+	entry := f.waits("next", 1)
+	f.pass(testLease)
+	require.Equal(t, int64(0), f.counters().OpenToAll)
+	require.Equal(t, ReservedForLine, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	require.Equal(t, contract.EntryOffered, f.entry(entry).State)
 }
 
 // B46: whatever frees a unit wakes the line.

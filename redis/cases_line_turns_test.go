@@ -170,6 +170,27 @@ func TestAMissedHoldIsAMissedTurn(t *testing.T) {
 	}
 }
 
+// Who missed a turn is offered nothing more in that generation, also when another
+// claim of theirs ends.
+func TestNobodyIsOfferedTwiceInOneRestock(t *testing.T) {
+	f := open(t, 1)
+	f.g.opts.MissedKeep = 1
+	f.limit(2)
+	id := f.id(contract.HoldID)
+	f.reserveAs("ada", id, 1)
+	f.adopt(id, true)
+	entry := f.waits("ada", 1)
+	f.restock("e1", 1)
+	f.pass(48 * time.Hour)
+	f.lapse(f.offered(entry))
+	f.release(id, contract.ReasonShop)
+	f.limit(3)
+	require.Equal(t, contract.EntryWaiting, f.entry(entry).State)
+	require.Equal(t, int64(2), f.counters().OpenToAll)
+	f.restock("e2", 1)
+	require.Equal(t, contract.EntryOffered, f.entry(entry).State)
+}
+
 // Place and length of the line count who still waits: acknowledged or not, parked
 // or not. Who has an offer or a hold, and who has ended, stands in no line.
 func TestPlaceAndLengthCountWhoWaits(t *testing.T) {

@@ -192,6 +192,7 @@ func TestTheCountMovesUnderLiveHolds(t *testing.T) {
 		{Kind: contract.StockLevel, Version: 2, Units: 1},
 		{Kind: contract.StockLevel, Version: 3, Units: 4, AllowShortfall: true},
 		{Kind: contract.StockLevel, Version: 1, Units: 99},
+		{Kind: contract.StockLevel, Version: 3, Units: 99},
 		{Kind: contract.StockRestock, Units: 6},
 		{Kind: contract.StockLevel, Version: 4, Units: 5},
 	} {
@@ -202,8 +203,8 @@ func TestTheCountMovesUnderLiveHolds(t *testing.T) {
 		require.Empty(t, in.Problems)
 		require.Equal(t, int64(5), in.Counters.Held)
 		require.ElementsMatch(t, held, in.Owned)
-		require.Equal(t, []int64{5, 5, 2, 2, 4, 4, 10, 5}[i], out.Counters.OnHand, "after %d", i)
-		require.Equal(t, []bool{true, false, true, false, true, false, true, true}[i], out.Applied, "event %d", i)
+		require.Equal(t, []int64{5, 5, 2, 2, 4, 4, 4, 10, 5}[i], out.Counters.OnHand, "after %d", i)
+		require.Equal(t, []bool{true, false, true, false, true, false, false, true, true}[i], out.Applied, "event %d", i)
 	}
 	for _, id := range held {
 		require.Equal(t, OK, f.confirm(id, "pi"+id).Verdict)

@@ -15,6 +15,7 @@ import (
 // after units came back.
 func TestUnconfirmTakesASaleBackOnce(t *testing.T) {
 	f := open(t, 2)
+	f.limit(1)
 	unconfirm := func(id, ref string) Verdict {
 		return must[HoldOutcome](f)(f.g.Unconfirm(t.Context(), f.sku, id, ref, "cart")).Verdict
 	}
@@ -44,7 +45,10 @@ func TestUnconfirmTakesASaleBackOnce(t *testing.T) {
 	require.Equal(t, contract.HoldExpired, f.hold(late).State)
 	f.unmoved(func() { require.Equal(t, Refunded, f.retake(late, "pi").Verdict) })
 	require.Equal(t, OK, f.retake(late, "pi_2").Verdict)
-	require.Equal(t, [4]int64{1, 0, 0, 1}, f.parts())
+	require.Equal(t, LimitReached, f.reserveAs("p-"+late, f.id(contract.HoldID), 1).Verdict)
+	require.Equal(t, OK, unconfirm(late, "pi_2"))
+	require.Equal(t, OK, f.reserveAs("p-"+late, f.id(contract.HoldID), 1).Verdict, "a sale taken back counts no more")
+	require.Equal(t, [4]int64{2, 1, 0, 0}, f.parts())
 }
 
 // A late payment needs more than a free unit: an expired hold, nobody eligible
