@@ -260,6 +260,8 @@ local function purge()
       local h = get_hold(id)
       -- A swept hold may live again, and a sale is kept longer than its sweep.
       if h and h[H_ENDED] > 0 and h[H_ENDED] + (h[H_STATE] == 'sold' and KEEP_SALE or KEEP) <= NOW then
+        -- A limit counts the sales that are on record.
+        if h[H_STATE] == 'sold' then count(h[H_PERSON], h[H_RETURNED] - h[H_UNITS]) end
         redis.call('HDEL', K_HOLDS, id)
       end
     elseif kind == 'n' then
