@@ -35,6 +35,7 @@ if other then give_back(other, get_hold(other), 'released', 'release', 'bought',
 if retake then
   count(h[H_PERSON], units)
   h[H_RETAKEN] = 1
+  h[H_REASON] = ''
 else
   add('held', -units)
   redis.call('ZREM', K_LEASES, id)

@@ -18,6 +18,7 @@ add('sold', -units)
 if h[H_RETAKEN] == 1 then
   h[H_STATE] = 'expired'
   h[H_RETAKEN] = 0
+  h[H_REASON] = 'expired'
   h[H_ENDED] = NOW
   count(h[H_PERSON], -units)
   purge_later('h:' .. id, KEEP)
