@@ -25,7 +25,7 @@ import (
 // once more on a Redis Cluster and on the in-process stand-in, each in a process
 // of its own, which these names select.
 const (
-	backendEnv = "HOLDFAST_GATE_BACKEND"
+	backendEnv = "GATE_BACKEND"
 	cluster    = "cluster"
 	standIn    = "stand-in"
 )

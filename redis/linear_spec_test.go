@@ -222,7 +222,10 @@ func (m *model) seen() *model {
 		own.state = contract.HoldSwept
 		n.held -= h.units
 		if h.entry != "" {
-			own.state = contract.HoldOffered
+			own.state, own.deadline = contract.HoldOffered, h.until
+			if !h.back {
+				own.deadline = max(h.until, m.ms()+120_000)
+			}
 			n.offered += h.units
 		}
 		n.holds[id] = &own
