@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -295,74 +294,4 @@ func TestTrimLedger(t *testing.T) {
 	after, err = f.g.Ledger(t.Context(), f.sku, lines[0].ID, 10)
 	require.NoError(t, err)
 	require.Equal(t, lines[1:], after)
-}
-
-// The statement names what does not add up.
-func TestStatementFindsFaults(t *testing.T) {
-	ctx := t.Context()
-	for name, c := range map[string]struct {
-		spoil func(f *fixture, stock string)
-		says  string
-	}{
-		"counter": {func(f *fixture, stock string) { shared.HIncrBy(ctx, stock, "held", 1) }, "held 3 records 2\nheld 3 ledger 2"},
-		"record": {func(f *fixture, _ string) {
-			shared.HDel(ctx, key(f.sku, "holds"), shared.HKeys(ctx, key(f.sku, "holds")).Val()[0])
-		}, "held 2 records 1"},
-		"line gone": {func(f *fixture, _ string) {
-			ids := shared.XRange(ctx, key(f.sku, "ledger"), "-", "+").Val()
-			shared.XDel(ctx, key(f.sku, "ledger"), ids[2].ID)
-		}, "line no. 2 of epoch 1 is followed by no. 4"},
-		"first gone": {func(f *fixture, _ string) {
-			ids := shared.XRange(ctx, key(f.sku, "ledger"), "-", "+").Val()
-			shared.XDel(ctx, key(f.sku, "ledger"), ids[0].ID)
-		}, "its first line is no. 2"},
-		"record unreadable": {func(f *fixture, _ string) {
-			shared.HSet(ctx, key(f.sku, "holds"), shared.HKeys(ctx, key(f.sku, "holds")).Val()[0], "[1")
-		}, "does not parse"},
-		"counter unreadable": {func(f *fixture, stock string) { shared.HSet(ctx, stock, "sold", "two") }, `sold of the stock hash reads "two"`},
-		"last line gone": {func(f *fixture, _ string) {
-			newest := shared.XRevRangeN(ctx, key(f.sku, "ledger"), "+", "-", 1).Val()[0]
-			shared.XDel(ctx, key(f.sku, "ledger"), newest.ID)
-		}, "held 2 ledger 1"},
-		"ledger gone": {func(f *fixture, _ string) {
-			shared.Del(ctx, key(f.sku, "ledger"))
-		}, "received 5 ledger 0"},
-		"line wrong": {func(f *fixture, _ string) {
-			newest := shared.XRevRangeN(ctx, key(f.sku, "ledger"), "+", "-", 1).Val()[0]
-			values := []string{}
-			for k, v := range newest.Values {
-				if k == "u" {
-					v = "7"
-				}
-				values = append(values, k, v.(string))
-			}
-			shared.XDel(ctx, key(f.sku, "ledger"), newest.ID)
-			shared.XAdd(ctx, &goredis.XAddArgs{Stream: key(f.sku, "ledger"), Values: values})
-		}, "(reserve walk-in, 7 units) leaves"},
-		"opening wrong": {func(f *fixture, stock string) { shared.HIncrBy(ctx, stock, "received", 1) }, "received 6 ledger 5"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, shared, 5)
-			f.held()
-			f.reserve(f.id(contract.HoldID), 1)
-			st, ok, err := f.g.ReadStatement(ctx, f.sku)
-			require.NoError(t, err)
-			require.True(t, ok && st.Whole)
-			require.Empty(t, st.Drift)
-			require.Empty(t, st.Faults)
-			c.spoil(f, key(f.sku, "stock"))
-			st, _, err = f.g.ReadStatement(ctx, f.sku)
-			require.NoError(t, err)
-			found := strings.Join(st.Faults, "\n")
-			for _, d := range st.Drift {
-				found += "\n" + strings.Join([]string{d.Part, fmt.Sprint(d.Counter), d.Against, fmt.Sprint(d.Adds)}, " ")
-			}
-			require.Contains(t, found, c.says)
-			require.NoError(t, shared.Del(ctx, keysOf(f.sku)...).Err())
-			*f = *open(t, 0) // the fixture's own check needs books that add up
-		})
-	}
-	_, ok, err := New(shared, testOptions()).ReadStatement(ctx, "NEVER-OPENED")
-	require.NoError(t, err)
-	require.False(t, ok)
 }

@@ -55,7 +55,11 @@ const (
 // ReadStatement reads a SKU's books in bounded bites, while the SKU is open,
 // too. ok is false when Redis has no stock of the SKU.
 func (g *Gate) ReadStatement(ctx context.Context, sku string) (st Statement, ok bool, err error) {
-	r := statementReader{g: g, sku: sku, parts: map[string]Hold{}, st: Statement{SKU: sku}}
+	return g.readStatement(ctx, sku, statementLines)
+}
+
+func (g *Gate) readStatement(ctx context.Context, sku string, most int64) (st Statement, ok bool, err error) {
+	r := statementReader{g: g, sku: sku, most: most, parts: map[string]Hold{}, st: Statement{SKU: sku}}
 	if ok, err = r.compare(ctx); err == nil && ok {
 		err = r.checkLedger(ctx)
 	}
@@ -68,6 +72,7 @@ func (g *Gate) ReadStatement(ctx context.Context, sku string) (st Statement, ok 
 type statementReader struct {
 	g     *Gate
 	sku   string
+	most  int64           // lines of the ledger to check
 	parts map[string]Hold // live and sold holds
 	st    Statement
 	last  string // id of the ledger's last line

@@ -12,8 +12,9 @@ import (
 func (r *statementReader) checkLedger(ctx context.Context) error {
 	var sum Movement
 	var newest, after *LedgerLine // after is the line that follows, which is checked already
-	for end := r.last; r.st.Lines < statementLines && !r.st.Whole; {
-		page, err := r.g.rdb.XRevRangeN(ctx, key(r.sku, "ledger"), end, "-", statementPage).Result()
+	for end := r.last; r.st.Lines < r.most && !r.st.Whole; {
+		size := min(statementPage, r.most-r.st.Lines)
+		page, err := r.g.rdb.XRevRangeN(ctx, key(r.sku, "ledger"), end, "-", size).Result()
 		if err != nil {
 			return err
 		}
@@ -27,7 +28,7 @@ func (r *statementReader) checkLedger(ctx context.Context) error {
 			r.st.Lines++
 			r.st.From = l.At
 		}
-		r.st.Whole = len(page) < statementPage
+		r.st.Whole = int64(len(page)) < size
 	}
 	if r.st.Whole {
 		first, err := r.g.LedgerLines(ctx, r.sku, LedgerQuery{Limit: 1})
