@@ -123,10 +123,10 @@ func TestWhatLedgerLinesHold(t *testing.T) {
 	offer := f.entry(entry).HoldID
 	f.press(offer)
 	f.adopt(offer, true)
+	f.restock("e2", 1) // a generation later than the offer's
 	must[HoldOutcome](f)(f.g.Confirm(t.Context(), ConfirmRequest{
 		SKU: f.sku, HoldID: offer, PaymentRef: "pi_1", Amount: &contract.Money{Amount: 4900, Currency: "EUR"}, Actor: "shop",
 	}))
-	f.restock("e2", 1) // a generation later than the offer's
 	for i, resell := range []bool{true, false} {
 		must[StockOutcome](f)(f.g.Stock(t.Context(), f.sku, contract.StockEvent{
 			EventID: []string{"r1", "r2"}[i], Kind: contract.StockReturn, ReturnID: "rma", HoldID: offer, Units: 1, Resell: resell, Actor: "desk", Reason: "too small",
