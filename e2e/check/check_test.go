@@ -220,6 +220,12 @@ func TestBrokenFactsAreReported(t *testing.T) {
 			},
 			"order", "entry_ben", "the units of hold_ada, offer, as the first eligible", "arrived 1800000005000000, passed over at 08:00:07.000 in ledger line hold_ada@offer",
 		},
+		"a late payment before the line": {
+			func(f *Facts) {
+				f.Ledger = append(f.Ledger, Line{ID: "late", At: at(20), N: 13, Verb: "confirm", Kind: "retaken", State: "sold", Units: 1, Ref: "hold_rex"})
+			},
+			"order", "entry_cleo", "the units of hold_rex, confirm, as the first eligible", "arrived 1800000006000000, passed over at 08:00:20.000 in ledger line late",
+		},
 		"a text to a stranger": {
 			func(f *Facts) { f.Texts[0].To = "+447700900009" },
 			"texts", "hold_ada", `a text to "+447700900001", the phone of its entry`, `to "+447700900009"`,
