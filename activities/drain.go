@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	drainBatch    = 50 // items of one call of the gate
-	drainParallel = 16 // entries started at once
-	drainRounds   = 40 // batches of one activity: 2,000 items, well within its timeout
-	trimRounds    = 50 // bites of one activity: 5,000 lines of the ledger
-	drainAlarm    = 20 // handings after which an item needs a person's eye
+	drainBatch    = 20  // items of one call of the gate: well below 2 ms of its time
+	drainParallel = 16  // entries started at once
+	drainRounds   = 100 // batches of one activity: 2,000 items, well within its timeout
+	trimRounds    = 50  // bites of one activity: 5,000 lines of the ledger
+	drainAlarm    = 20  // handings after which an item needs a person's eye
 )
 
 // DrainReport says what a drain did. More says that it stopped at its bound;

@@ -146,18 +146,18 @@ func start(id string) redis.Item {
 
 func TestDrainStartsEntriesSideBySide(t *testing.T) {
 	var full, rest redis.DrainOutcome
-	for i := range 50 {
+	for i := range 20 {
 		full.Items = append(full.Items, start(fmt.Sprintf("entry_%d", i)))
 	}
-	rest.Items = []redis.Item{start("entry_50")}
+	rest.Items = []redis.Item{start("entry_20")}
 	rest.Next = 30 * time.Second
 	o := newOutbox(full, rest)
-	o.meet, o.alone = make(chan struct{}), "entry_50"
+	o.meet, o.alone = make(chan struct{}), "entry_20"
 	report, err := o.drain(t)
 	require.NoError(t, err)
-	require.Equal(t, activities.DrainReport{Started: 51, NextMillis: 30_000}, report)
-	require.Len(t, o.started, 51)
-	require.Equal(t, "+12025550101", o.started["entry_50"].Phone)
+	require.Equal(t, activities.DrainReport{Started: 21, NextMillis: 30_000}, report)
+	require.Len(t, o.started, 21)
+	require.Equal(t, "+12025550101", o.started["entry_20"].Phone)
 	require.Greater(t, o.greatest, 1)
 	require.LessOrEqual(t, o.greatest, 16)
 	require.Empty(t, o.left)
@@ -249,9 +249,9 @@ func TestDrainOfAClosedGate(t *testing.T) {
 
 func TestDrainStopsAtItsBound(t *testing.T) {
 	o := newOutbox()
-	for i := range 60 {
+	for i := range 120 {
 		var full redis.DrainOutcome
-		for j := range 50 {
+		for j := range 20 {
 			full.Items = append(full.Items, redis.Item{Kind: redis.ItemEnd, EntryID: fmt.Sprintf("entry_%d_%d", i, j)})
 		}
 		o.batches = append(o.batches, full)

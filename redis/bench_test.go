@@ -36,6 +36,12 @@ func nextEvent() string { return fmt.Sprint("bench", eventNo.Add(1)) }
 // none is for verbs that make their own record.
 func none(_ *fixture, n int) []string { return make([]string, n) }
 
+// drainSome drains as much in one call as the product does.
+func (f *fixture) drainSome() {
+	f.t.Helper()
+	must[DrainOutcome](f)(f.g.Drain(context.Background(), f.sku, 20))
+}
+
 // offers makes n offers; the line is as long after it as before.
 func offers(f *fixture, n int) []string {
 	f.t.Helper()
@@ -46,7 +52,7 @@ func offers(f *fixture, n int) []string {
 	f.restock(nextEvent(), int64(n))
 	var ids []string
 	for after := from[0].ID; len(ids) < n; {
-		f.drain()
+		f.drainSome()
 		lines, err := f.g.Ledger(ctx, f.sku, after, 10_000)
 		require.NoError(f.t, err)
 		for _, l := range lines {

@@ -18,8 +18,8 @@ const (
 	mostItems   = 500 // of one drain
 )
 
-// bad joins what is wrong with a request, nil when nothing is.
-func bad(verb string, faults ...error) error {
+// invalid joins what is wrong with a request, nil when nothing is.
+func invalid(verb string, faults ...error) error {
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("gate %s: bad request: %w", verb, err)
 	}
@@ -58,14 +58,14 @@ func badEvent(ev contract.StockEvent) error {
 	default:
 		faults = append(faults, fmt.Errorf("%q is not a kind of stock event", ev.Kind))
 	}
-	return bad("stock", faults...)
+	return invalid("stock", faults...)
 }
 
 func badReserve(req ReserveRequest) error {
 	if req.Press {
-		return bad("reserve", named("hold id", req.HoldID))
+		return invalid("reserve", named("hold id", req.HoldID))
 	}
-	return bad("reserve", named("hold id", req.HoldID), named("person", req.Person), within("units", req.Units, 1, mostUnits))
+	return invalid("reserve", named("hold id", req.HoldID), named("person", req.Person), within("units", req.Units, 1, mostUnits))
 }
 
 func badAdopt(req AdoptHoldRequest) error {
@@ -79,21 +79,21 @@ func badAdopt(req AdoptHoldRequest) error {
 	if req.ByWorkflow { // it may have to be tried afresh
 		faults = append(faults, named("person", req.Person), within("units", req.Units, 1, mostUnits))
 	}
-	return bad("adopt", faults...)
+	return invalid("adopt", faults...)
 }
 
 func badLeave(req LeaveRequest) error {
 	fault := named("entry id", req.EntryID)
 	switch req.State {
 	case contract.EntryLeft, contract.EntryExpired, contract.EntryOptedOut, contract.EntryUnreachable, contract.EntryRemoved:
-		return bad("leave", fault)
+		return invalid("leave", fault)
 	}
-	return bad("leave", fault, fmt.Errorf("%q is not how an entry is left", req.State))
+	return invalid("leave", fault, fmt.Errorf("%q is not how an entry is left", req.State))
 }
 
 func badSettings(req SettingsRequest) error {
 	if req.Limit == nil {
 		return nil
 	}
-	return bad("settings", within("limit", *req.Limit, 0, mostUnits))
+	return invalid("settings", within("limit", *req.Limit, 0, mostUnits))
 }

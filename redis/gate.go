@@ -98,7 +98,7 @@ const startDelay = 3 * time.Second
 // Join gives a person a place at the end of the line, or answers their live
 // entry. Ended when the sale has.
 func (g *Gate) Join(ctx context.Context, req JoinRequest) (JoinOutcome, error) {
-	if err := bad("join", named("entry id", req.EntryID), named("person", req.Person), within("units", req.Units, 1, mostUnits)); err != nil {
+	if err := invalid("join", named("entry id", req.EntryID), named("person", req.Person), within("units", req.Units, 1, mostUnits)); err != nil {
 		return JoinOutcome{}, err
 	}
 	r, err := g.run(ctx, verbJoin, req.SKU, req.EntryID, req.Person, req.Units, req.Sealed, startDelay.Milliseconds())
@@ -211,7 +211,7 @@ func (g *Gate) Told(ctx context.Context, req ToldRequest) (HoldOutcome, error) {
 // Confirm makes a live hold a sale by PaymentRef. OK also for a repeat with the
 // same reference. HoldEnded, Conflict, Refunded, Shortfall, Unknown.
 func (g *Gate) Confirm(ctx context.Context, req ConfirmRequest) (HoldOutcome, error) {
-	if err := bad("confirm", named("hold id", req.HoldID), named("payment ref", req.PaymentRef)); err != nil {
+	if err := invalid("confirm", named("hold id", req.HoldID), named("payment ref", req.PaymentRef)); err != nil {
 		return HoldOutcome{}, err
 	}
 	amount, currency := money(req.Amount)
@@ -224,7 +224,7 @@ func (g *Gate) Confirm(ctx context.Context, req ConfirmRequest) (HoldOutcome, er
 // refund. OK also for a repeat; Existing when that payment made no sale;
 // Returned; Unknown.
 func (g *Gate) Unconfirm(ctx context.Context, sku, holdID, paymentRef, actor string) (HoldOutcome, error) {
-	if err := bad("unconfirm", named("hold id", holdID), named("payment ref", paymentRef)); err != nil {
+	if err := invalid("unconfirm", named("hold id", holdID), named("payment ref", paymentRef)); err != nil {
 		return HoldOutcome{}, err
 	}
 	r, err := g.run(ctx, verbUnconfirm, sku, holdID, paymentRef, actor)
@@ -252,7 +252,7 @@ func (g *Gate) Lapse(ctx context.Context, sku, holdID string) (HoldOutcome, erro
 // Refund marks a payment reference on a hold's record before a refund is asked
 // for. OK; MadeSale when that payment made the sale; Unknown.
 func (g *Gate) Refund(ctx context.Context, sku, holdID, paymentRef, actor string) (HoldOutcome, error) {
-	if err := bad("refund", named("hold id", holdID), named("payment ref", paymentRef)); err != nil {
+	if err := invalid("refund", named("hold id", holdID), named("payment ref", paymentRef)); err != nil {
 		return HoldOutcome{}, err
 	}
 	r, err := g.run(ctx, verbRefund, sku, holdID, paymentRef, actor)
@@ -297,7 +297,7 @@ func (g *Gate) ReadEntry(ctx context.Context, sku, entryID string) (Entry, bool,
 // Drain settles and hands out at most limit (1 to 500) due items of the outbox,
 // each moved 30 s ahead. After 20 handings an item comes last.
 func (g *Gate) Drain(ctx context.Context, sku string, limit int) (DrainOutcome, error) {
-	if err := bad("drain", within("limit", int64(limit), 1, mostItems)); err != nil {
+	if err := invalid("drain", within("limit", int64(limit), 1, mostItems)); err != nil {
 		return DrainOutcome{}, err
 	}
 	r, err := g.run(ctx, verbDrain, sku, limit)

@@ -230,7 +230,7 @@ func TestMoreLeasesThanOneSweepAnswersAgainNeverSoldOut(t *testing.T) {
 		agains++
 	}
 	require.Equal(t, OK, out.Verdict)
-	require.Equal(t, 6, agains, "32 a call")
+	require.Equal(t, 12, agains, "16 a call")
 	require.Equal(t, [4]int64{200, 1, 0, 0}, f.parts())
 }
 

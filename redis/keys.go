@@ -1,5 +1,7 @@
 package redis
 
+import "strings"
+
 // Keys of a SKU. All carry the hash tag {sku}, so that a script's keys live on
 // one node of a Cluster. The order is that of KEYS in prelude.lua.
 var keyNames = [...]string{
@@ -18,11 +20,22 @@ const (
 // key builds one key of a SKU.
 func key(sku, name string) string { return keyPrefix + sku + keyTagClose + name }
 
-// keysOf builds all keys of a SKU in the order of the scripts.
+// keysOf builds all keys of a SKU in the order of the scripts, as parts of one
+// string: it is done at each call.
 func keysOf(sku string) []string {
+	size := 0
+	for _, name := range keyNames {
+		size += len(keyPrefix) + len(sku) + len(keyTagClose) + len(name)
+	}
+	var all strings.Builder
+	all.Grow(size)
 	keys := make([]string, len(keyNames))
 	for i, name := range keyNames {
-		keys[i] = key(sku, name)
+		from := all.Len()
+		for _, part := range []string{keyPrefix, sku, keyTagClose, name} {
+			all.WriteString(part)
+		}
+		keys[i] = all.String()[from:]
 	}
 	return keys
 }

@@ -1,68 +1,47 @@
--- Shared by every verb: what a call needs before it knows what it will do. The
--- rest is in settle.lua. All of it is made anew at each call, and a function
--- costs as much as a read; so reserve decides a plain walk-in (walk_in.lua) before
--- settle.lua is made. KEYS are the fourteen keys of one SKU in the order of
--- keys.go. ARGV: 1 nonce (16 fresh bytes), 2 SKU number, 3 lease ms, 4 retention
--- of ended records ms, 5 retention of sales ms, 6 "1" when the fence is on,
--- 7 the time in microseconds (tests only, else 0), 8 greatest age of an offer ms,
--- 9 missed turns that a person may have; a verb's own follow.
+-- Shared by every verb: the clock, the stock and the fence. KEYS are the fourteen
+-- keys of one SKU in the order of keys.go. ARGV: 1 nonce (16 fresh bytes), 2 SKU
+-- number, 3 lease ms, 4 retention of ended records ms, 5 retention of sales ms,
+-- 6 "1" when the fence is on, 7 the time in microseconds (tests only, else 0),
+-- 8 greatest age of an offer ms, 9 missed turns that a person may have; a verb's
+-- own follow.
 --
 -- A script reads and checks everything first and only then writes: Redis does
 -- not roll back. Every answer begins {verdict, wake, ...}; a closed gate answers
 -- {"closed", replication id, 1 when the stock key is missing}.
-local K_STOCK, K_HOLDS, K_ENTRIES, K_PEOPLE = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local K_LINE, K_FRESH, K_LEASES, K_OUTBOX = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local K_PARCELS, K_EVENTS, K_PURGE, K_LEDGER = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local K_PARKED, K_TALLY = KEYS[13], KEYS[14]
-local NONCE, NUMBER = ARGV[1], ARGV[2]
-local LEASE, KEEP, KEEP_SALE = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local FENCED, MAX_AGE, MISSED_KEEP = ARGV[6] == '1', tonumber(ARGV[8]), tonumber(ARGV[9])
-
-local SWEEP_BOUND, OFFER_BOUND, PURGE_BOUND = 32, 16, 4 -- a full sweep and a full settle stay below 2 ms
-local BACK_MS = 120000 -- an offer that comes back from a dead press can be pressed again for this long
+--
+-- A script is made anew at each call, and making its functions costs as much as
+-- reading its keys. So what follows is in parts, and reserve decides the refusal
+-- and the walk-in, which a stampede is made of, before it has made the rest:
+-- prelude, refusal, records, walk_in, settle, reserve. Any other verb is prelude,
+-- records, settle and its own file.
+local K_STOCK, K_HOLDS, K_LINE, K_FRESH = KEYS[1], KEYS[2], KEYS[5], KEYS[6]
+local K_LEASES, K_OUTBOX, K_PARKED = KEYS[7], KEYS[8], KEYS[13]
+local LEASE, FENCED = ARGV[3] + 0, ARGV[6] == '1'
 
 -- One reading of the only clock. Microseconds stay below 2^53.
-local NOW_US = tonumber(ARGV[7])
+local NOW_US = ARGV[7] + 0
 if NOW_US == 0 then
   local t = redis.call('TIME')
-  NOW_US = tonumber(t[1]) * 1000000 + tonumber(t[2])
+  NOW_US = t[1] * 1000000 + t[2]
 end
 local NOW = math.floor(NOW_US / 1000)
 
-local function arg(i) return ARGV[9 + i] end
-local function num(i) return tonumber(ARGV[9 + i]) end
-local function int(x) return string.format('%.0f', x) end
-
--- Stock: read once, written once. The fields that only changes ask for are read
--- by settle.lua.
-local S, changed = {}, {}
-local function read_stock(names)
-  local v = redis.call('HMGET', K_STOCK, unpack(names))
-  for i, name in ipairs(names) do S[name] = tonumber(v[i] or 0) end
-  return v
-end
-local MISSING
+-- Stock: read once, written once. What only changes ask for is read by records
+-- and settle.
+local S, MISSING
 do
-  local v = read_stock({
-    'fence', 'on_hand', 'held', 'offered', 'sold', 'gen', 'epoch', 'n', 'paused', 'ends', 'woke', 'limit',
-    'ripe', 'green', 'green_at',
-  })
-  S.fence, MISSING = v[1], not v[2]
+  local v = redis.call('HMGET', K_STOCK, 'fence', 'on_hand', 'held', 'offered', 'paused', 'ends', 'woke', 'limit',
+    'green', 'green_at')
+  MISSING = not v[2]
+  S = {
+    fence = v[1], on_hand = (v[2] or 0) + 0, held = (v[3] or 0) + 0, offered = (v[4] or 0) + 0, paused = (v[5] or 0) + 0,
+    ends = (v[6] or 0) + 0, woke = (v[7] or 0) + 0, limit = (v[8] or 0) + 0, green = (v[9] or 0) + 0,
+    green_at = (v[10] or 0) + 0,
+  }
 end
 -- No new offers, walk-in holds or retakes any more; told offers and live holds
 -- go on.
 local ENDED = S.ends > 0 and NOW >= S.ends
-local function set(field, value) S[field] = value; changed[field] = true end
-local function add(field, delta) set(field, S[field] + delta) end
-local function flush()
-  local args = {}
-  for field in pairs(changed) do
-    args[#args + 1] = field
-    args[#args + 1] = S[field]
-  end
-  if #args > 0 then redis.call('HSET', K_STOCK, unpack(args)) end
-  changed = {}
-end
 
 local function replication_id()
   local info = redis.call('INFO', 'replication')
@@ -76,92 +55,4 @@ local SHUT = nil
 do
   local id = FENCED and replication_id() or ''
   if MISSING or (FENCED and S.fence ~= id) then SHUT = { 'closed', id, MISSING and 1 or 0 } end
-end
-
--- Records are JSON arrays: short, and safe for any text in them.
-local H_STATE, H_UNITS, H_PERSON, H_ENTRY, H_GEN, H_CREATED, H_DEADLINE, H_VERSION = 1, 2, 3, 4, 5, 6, 7, 8
-local H_OFFERED, H_TOLD, H_SENT, H_UNTIL, H_BACK, H_EXTENDED = 9, 10, 11, 12, 13, 14
-local H_AMOUNT, H_CURRENCY, H_ENDED, H_REASON, H_REF, H_REFUNDED = 15, 16, 17, 18, 19, 20
-local H_RETURNED, H_RETAKEN = 21, 22
-local E_STATE, E_UNITS, E_PERSON, E_ARRIVAL, E_ACK, E_HOLD = 1, 2, 3, 4, 5, 6
-local E_GEN, E_MISSED, E_LEAVING, E_ENDED, E_VERSION, E_EPOCH = 7, 8, 9, 10, 11, 12
-
-local function new_hold(state, units, person, entry, gen, deadline)
-  return { state, units, person, entry, gen, NOW, deadline, 0, 0, 0, 0, 0, 0, 0, '', '', 0, '', '', 0, 0, 0 }
-end
--- A swept hold that lives again: what was refunded stays refunded.
-local function afresh(old, h)
-  if old then h[H_VERSION], h[H_REFUNDED] = old[H_VERSION], old[H_REFUNDED] end
-  return h
-end
-local function get_hold(id)
-  local raw = redis.call('HGET', K_HOLDS, id)
-  return raw and cjson.decode(raw)
-end
-local function put_hold(id, h)
-  h[H_VERSION] = h[H_VERSION] + 1
-  local record = cjson.encode(h)
-  redis.call('HSET', K_HOLDS, id, record)
-  return record
-end
-
-local function get_entry(id)
-  local raw = redis.call('HGET', K_ENTRIES, id)
-  return raw and cjson.decode(raw)
-end
-
--- One line for each movement, with the counters after it. All fields always in
--- the same order: the stream then stores their names once.
-local function ledger(verb, kind, units, ref, o)
-  add('n', 1)
-  redis.call('XADD', K_LEDGER, '*', 't', NOW, 'e', S.epoch, 'n', S.n, 'v', verb, 'k', kind, 'u', units,
-    'i', ref, 'x', o.other or '', 'p', o.person or '', 'a', o.actor or '', 'r', o.reason or '', 'g', o.gen or S.gen,
-    'f', o.ref or '', 'm', o.amount or '', 'c', o.currency or '', 'oh', S.on_hand, 'h', S.held,
-    'o', S.offered, 's', S.sold)
-end
--- A line about a hold carries its generation, its person and its entry.
-local function hold_line(verb, kind, id, h, actor, o)
-  o = o or {}
-  o.person, o.gen, o.other, o.actor = h[H_PERSON], o.gen or h[H_GEN], o.other or h[H_ENTRY], actor
-  ledger(verb, kind, o.units or h[H_UNITS], id, o)
-end
-
-local function available() return S.on_hand - S.held - S.offered end
-
--- The first entry whose acknowledgement the line waits for. It is waited for
--- during one lease; and longer, up to OUTAGE_MS, while nobody who joined later
--- has acknowledged a lease ago: then it is not this entry that is silent, it is
--- our workers, and their outage costs nobody a turn.
-local OUTAGE_MS = 300000
-local function passed_over_up_to()
-  return math.min(NOW_US - LEASE * 1000, math.max(S.ripe, NOW_US - OUTAGE_MS * 1000))
-end
-local function first_fresh()
-  if redis.call('ZCARD', K_FRESH) == 0 then return nil end
-  local f = redis.call('ZRANGEBYSCORE', K_FRESH, '(' .. int(passed_over_up_to()), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  return f[2] and tonumber(f[2])
-end
-local function waiting()
-  return redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_FRESH) + redis.call('ZCARD', K_PARKED)
-end
-
--- What a person has: live claims and sales that did not come back.
-local function has(person) return tonumber(redis.call('HGET', K_TALLY, person) or '0') end
-local function room(person) return S.limit == 0 and math.huge or S.limit - has(person) end
-
--- Who is at the limit is not eligible, also before settle has met and parked
--- them.
-local function someone_eligible()
-  if S.limit == 0 then return redis.call('ZCARD', K_LINE) > 0 or first_fresh() ~= nil end
-  if first_fresh() then return true end
-  local heads = redis.call('ZRANGE', K_LINE, 0, OFFER_BOUND - 1)
-  for _, id in ipairs(heads) do
-    if room(get_entry(id)[E_PERSON]) > 0 then return true end
-  end
-  return #heads == OFFER_BOUND
-end
-local function open_to_all()
-  local free = available()
-  if free <= 0 or S.paused == 1 or ENDED or someone_eligible() then return 0 end
-  return free
 end

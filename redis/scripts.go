@@ -6,7 +6,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -17,8 +16,7 @@ import (
 //go:embed *.lua
 var luaFiles embed.FS
 
-// script is one verb: the prelude, what the verb decides before the rest is made
-// if it has such a file, the rest, and the verb's own file.
+// script is one verb, put together as prelude.lua says.
 type script struct {
 	name  string
 	files []string
@@ -30,8 +28,11 @@ type script struct {
 // all verbs, in the order of their loading.
 var all []*script
 
-func load(name string, early ...string) *script {
-	s := &script{name: name, files: slices.Concat([]string{"prelude"}, early, []string{"settle", name})}
+func load(name string, files ...string) *script {
+	if files == nil {
+		files = []string{"prelude", "records", "settle", name}
+	}
+	s := &script{name: name, files: files}
 	s.assemble(func(file string) string {
 		text, err := luaFiles.ReadFile(file)
 		if err != nil {
@@ -55,7 +56,7 @@ var (
 	verbStock      = load("stock")
 	verbJoin       = load("join")
 	verbLeave      = load("leave")
-	verbReserve    = load("reserve", "walk_in")
+	verbReserve    = load("reserve", "prelude", "refusal", "records", "walk_in", "settle", "reserve")
 	verbAdoptHold  = load("adopt_hold")
 	verbAdoptEntry = load("adopt_entry")
 	verbAdoptOffer = load("adopt_offer")

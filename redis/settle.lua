@@ -1,4 +1,4 @@
--- The second half of what the verbs share: the line, the endings, and settle.
+-- What verbs that change something share: the line, the endings, and settle.
 read_stock({ 'received', 'corrected', 'returned', 'stamp', 'quiet', 'level' })
 
 local function marked(h, ref)

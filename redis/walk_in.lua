@@ -1,5 +1,4 @@
--- The walk-in, which a stampede is made of, decided before settle.lua is made.
-if SHUT then return SHUT end
+-- The walk-in, decided before settle is made.
 
 -- Answers the verdict and the new hold's record, or how many wait if refused.
 local function walk_in(id, units, person, actor, swept)
