@@ -103,6 +103,9 @@ func (a *app) service(name, short string, run Service) *cobra.Command {
 			log := logger(a.std.Err).With("service", name)
 			connect.LogRedis(log)
 			log.Info("starting", "version", ownVersion(), "config", cfg)
+			if cfg.Mode != config.ModeDev && len(cfg.Secrets.PayloadKeys) == 0 {
+				log.Warn("secrets.payload_keys is not set: Temporal is told phone numbers, names and payment references in clear")
+			}
 			if err := run(cmd.Context(), cfg, log); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}

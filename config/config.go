@@ -56,8 +56,9 @@ type Redis struct {
 // Temporal is the connection; the standard TEMPORAL_* variables and profile
 // file are read first, a value here wins over them.
 type Temporal struct {
-	Address   string `mapstructure:"address"`
-	Namespace string `mapstructure:"namespace"`
+	Address   string   `mapstructure:"address"`
+	Namespace string   `mapstructure:"namespace"`
+	UIOrigins []string `mapstructure:"ui_origins"` // pages that may ask the codec endpoint
 }
 
 // Gate is the Lua gate.
@@ -129,4 +130,6 @@ type Secrets struct {
 	Links     []string `mapstructure:"links"`     // "id:secret", the first signs
 	APIKeys   []string `mapstructure:"api_keys"`  // "caller:secret"
 	Inventory []string `mapstructure:"inventory"` // "whsec_…", any verifies
+	// PayloadKeys are "id:base64 of 32 bytes"; the first encrypts, all decrypt.
+	PayloadKeys []string `mapstructure:"payload_keys"`
 }

@@ -41,6 +41,7 @@ var keys = []key{
 
 	{name: "temporal.address", def: "", rule: addressOrEmpty(), doc: "Temporal's address. Empty: as the `TEMPORAL_*` variables say, else 127.0.0.1:7233."},
 	{name: "temporal.namespace", def: "", doc: "Its namespace. Empty: as the `TEMPORAL_*` variables say, else `default`."},
+	{name: "temporal.ui_origins", def: []string{}, rule: uiOrigins(), doc: "Where Temporal's UI is opened, as browsers write it. Its pages may ask `/codec` of the ops listener to decrypt, without a key: see [privacy.md](privacy.md)."},
 
 	{name: "gate.lease", def: 10 * time.Second, rule: between(2*time.Second, time.Minute), doc: "Within this time a fresh hold must be known to its workflow, else its units are free again."},
 	{name: "gate.reopen_wait", def: time.Duration(0), rule: reopenWait(), doc: "How long a gate that closed itself stays closed before it is checked. 0: gate.lease + 10s."},
@@ -76,6 +77,7 @@ var keys = []key{
 	{name: "secrets.links", def: []string{}, rule: linkKeys(), doc: "Keys of reserve links as `id:secret`. The first signs, all are accepted: put a new one in front, drop the old one when its links are past.", secret: true},
 	{name: "secrets.api_keys", def: []string{}, rule: apiKeys(), doc: "Bearer keys of the shop's servers as `caller:secret`. A caller may have several while they are changed.", secret: true},
 	{name: "secrets.inventory", def: []string{}, rule: webhookSecrets(), doc: "Secrets of the inventory webhook (Standard Webhooks); each is accepted.", secret: true},
+	{name: "secrets.payload_keys", def: []string{}, rule: payloadKeys(), doc: "Keys that encrypt what Temporal is told, as `id:key`. The first encrypts, all decrypt: see [privacy.md](privacy.md) for changing them. Unset: Temporal is told in clear.", secret: true},
 }
 
 // known is the table by name.

@@ -23,6 +23,12 @@ var base = map[string]string{
 	"secrets.inventory": "whsec_aW52ZW50b3J5LW9mLXRoZS10ZXN0",
 }
 
+// Two keys for payloads.
+const (
+	keyA = "YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE="
+	keyB = "YmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJiYmI="
+)
+
 // environ sets the variables of base and more, by key, and takes away every
 // other variable of ours.
 func environ(t *testing.T, more map[string]string) {
@@ -106,7 +112,8 @@ func TestDefaults(t *testing.T) {
 		RecordRetention: 30 * 24 * time.Hour, SaleRetention: 400 * 24 * time.Hour, Fence: "on",
 	}, cfg.Gate)
 	require.Equal(t, []string{"127.0.0.1:6379"}, cfg.Redis.Addrs)
-	require.Equal(t, Temporal{}, cfg.Temporal)
+	require.Equal(t, Temporal{UIOrigins: []string{}}, cfg.Temporal)
+	require.Empty(t, cfg.Secrets.PayloadKeys)
 	require.Equal(t, 10, cfg.HTTP.DrainSeconds)
 	require.Equal(t, Join{MaxBacklog: 5000, Workers: 32}, cfg.Join)
 	require.Zero(t, cfg.Missed.Keep)
@@ -123,12 +130,14 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 		"temporal.address": "t.example:7233", "sms.twilio.base_url": "http://127.0.0.1:9", "phone.default_region": "NL",
 		"missed.keep": "0", "sms.segments_per_second": "2.5", "secrets.links": "1:aaaaaaaaaaaaaaaa,2:bbbbbbbbbbbbbbbb",
 		"secrets.api_keys": "a:aaaaaaaaaaaaaaaa,b:bbbbbbbbbbbbbbbb", "secrets.inventory": "whsec_YWFhYWFhYWFhYWFhYWFhYQ==",
+		"temporal.ui_origins": "http://a.example,https://b.example:8443", "secrets.payload_keys": "b:" + keyB + ",a:" + keyA,
 	}
 	want := map[string]any{
 		"redis.addrs": []string{"10.0.0.1:1", "10.0.0.2:2"}, "redis.tls": true, "redis.db": 0, "missed.keep": 0,
 		"gate.reopen_wait": 77 * time.Second, "sms.segments_per_second": 2.5,
 		"secrets.links":    []string{"1:aaaaaaaaaaaaaaaa", "2:bbbbbbbbbbbbbbbb"},
 		"secrets.api_keys": []string{"a:aaaaaaaaaaaaaaaa", "b:bbbbbbbbbbbbbbbb"}, "secrets.inventory": []string{"whsec_YWFhYWFhYWFhYWFhYWFhYQ=="},
+		"temporal.ui_origins": []string{"http://a.example", "https://b.example:8443"}, "secrets.payload_keys": []string{"b:" + keyB, "a:" + keyA},
 	}
 	for name, typ := range leaves(reflect.TypeFor[Config](), "") {
 		def := known[name].def

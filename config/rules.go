@@ -148,6 +148,25 @@ func urlOrEmpty() rule {
 	})
 }
 
+// uiOrigins wants origins as a browser writes them, for they are compared letter
+// by letter. Whoever is no browser can claim any origin, so the listener that
+// believes them must not be the one of the shoppers.
+func uiOrigins() rule {
+	const right = "origins such as https://temporal.example or http://127.0.0.1:8233: lower case, no path, no port that goes without saying"
+	return rule{right: right + "; outside dev only when http.ops_addr is not http.public_addr", check: func(v any, c *Config) string {
+		for _, origin := range v.([]string) {
+			u, ok := webURL(origin)
+			if !ok || u.Path != "" || origin != strings.ToLower(origin) || u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" {
+				return right
+			}
+		}
+		if len(v.([]string)) > 0 && c.Mode != ModeDev && c.HTTP.OpsAddr == c.HTTP.PublicAddr {
+			return "empty while http.ops_addr is http.public_addr: whoever reaches that listener can claim to be the UI"
+		}
+		return ""
+	}}
+}
+
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

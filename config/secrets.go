@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/base64"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -80,6 +81,46 @@ func apiKeys() rule {
 		}
 		return "", secret
 	})
+}
+
+// payloadKeyBytes is the length of a key that encrypts payloads.
+const payloadKeyBytes = 32
+
+var payloadKeyID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
+
+// PayloadKey takes an item of secrets.payload_keys apart.
+func PayloadKey(item string) (id string, key []byte, ok bool) {
+	id, text, ok := strings.Cut(item, ":")
+	key, err := base64.StdEncoding.Strict().DecodeString(text)
+	return id, key, ok && err == nil
+}
+
+func payloadKeys() rule {
+	list := items("id:key, the ids of letters, digits, _ and - and each once, the keys the base64 of 32 bytes (openssl rand -base64 32); or unset", func(item string, c *Config) (string, string) {
+		id, key, ok := PayloadKey(item)
+		switch {
+		case !payloadKeyID.MatchString(id):
+			return "an id (1 to 32 letters, digits, _ or -), a colon and a key", ""
+		case !ok:
+			return "a key in base64 behind its id and a colon", ""
+		case len(key) != payloadKeyBytes:
+			return fmt.Sprintf("the base64 of %d bytes behind its id, not of %d", payloadKeyBytes, len(key)), ""
+		case c.Mode != ModeDev && published(item):
+			return "a key " + weak(item, c), ""
+		}
+		return "", id
+	})
+	return optional(list)
+}
+
+// optional is the rule of a list that may be empty.
+func optional(list rule) rule {
+	return rule{right: list.right, check: func(v any, c *Config) string {
+		if len(v.([]string)) == 0 {
+			return ""
+		}
+		return list.check(v, c)
+	}}
 }
 
 func webhookSecrets() rule {

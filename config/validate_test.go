@@ -29,6 +29,7 @@ var bad = map[string][]string{
 	"redis.pool_size":         {"0", "10001", ""},
 	"redis.timeout":           {"9ms", "31s", "2", ""},
 	"temporal.address":        {"localhost"},
+	"temporal.ui_origins":     {"temporal.example", "https://temporal.example/", "https://Temporal.example", "https://temporal.example:443", "http://temporal.example:80", "*", "https://temporal.example/ui", "https://temporal.example", "https://a.example,"},
 	"gate.lease":              {"1s", "61s", ""},
 	"gate.reopen_wait":        {"9s", "61m", "10500ms", "-1s", ""},
 	"gate.record_retention":   {"0", "-1h", "59s", ""},
@@ -54,6 +55,7 @@ var bad = map[string][]string{
 	"secrets.links":           {"", "secret-without-an-id", "256:aaaaaaaaaaaaaaaa", "-1:aaaaaaaaaaaaaaaa", "1:short", "1:aaaaaaaaaaaaaaaa,1:bbbbbbbbbbbbbbbb", "1:aaaaaaaaaaaaaaaa,01:bbbbbbbbbbbbbbbb", "1:aaaaaaaaaaaaaaaa,", "1:" + DevLinkSecret},
 	"secrets.api_keys":        {"", "secret-without-a-caller", ":aaaaaaaaaaaaaaaa", "shop:short", "a b:aaaaaaaaaaaaaaaa", "a:aaaaaaaaaaaaaaaa,b:aaaaaaaaaaaaaaaa", "dev:dev"},
 	"secrets.inventory":       {"", "aW52ZW50b3J5LW9mLXRoZS10ZXN0", "whsec_", "whsec_!!!", "whsec_c2hvcnQ=", DevWebhookSecret, "whsec_aW52ZW50b3J5LW9mLXRoZS10ZXN0,whsec_aW52ZW50b3J5LW9mLXRoZS10ZXN0"},
+	"secrets.payload_keys":    {"", keyA, "a.b:" + keyA, ":" + keyA, "a:" + keyA[:40], "a:" + keyA[1:], "a:c2hvcnQ=", "a:" + keyA + ",a:" + keyB, "a:" + keyA + ",", DevPayloadKey, "other" + DevPayloadKey},
 }
 
 func TestEveryBadValueHasItsLine(t *testing.T) {
@@ -108,6 +110,8 @@ func TestEdgesAreRight(t *testing.T) {
 		"secrets.links":        {"0:aaaaaaaaaaaaaaaa,255:a:b:c:d:e:f:g:hh"},
 		"secrets.api_keys":     {"shop:aaaaaaaaaaaaaaaa,shop:bbbbbbbbbbbbbbbb"},
 		"temporal.address":     {""},
+		"temporal.ui_origins":  {""},
+		"secrets.payload_keys": {"2026-11:" + keyA, "b:" + keyB + ",a:" + keyA},
 		"sms.outbox":           {""},
 		"phone.default_region": {"NL"},
 	} {
@@ -128,6 +132,27 @@ func TestClusterHasNoDatabases(t *testing.T) {
 	environ(t, map[string]string{"redis.addrs": "a:1", "redis.db": "1"})
 	_, err = Load("", nil)
 	require.NoError(t, err)
+}
+
+// Who believes that a request comes from the UI must not listen to everybody.
+func TestTheUIIsBelievedOnAListenerApart(t *testing.T) {
+	const ui = "https://temporal.example"
+	environ(t, map[string]string{"temporal.ui_origins": ui, "http.ops_addr": "127.0.0.1:9090"})
+	_, err := Load("", nil)
+	require.NoError(t, err)
+	environ(t, map[string]string{"temporal.ui_origins": ui, "mode": "dev"})
+	_, err = Load("", nil)
+	require.NoError(t, err)
+	environ(t, map[string]string{"temporal.ui_origins": ui})
+	_, err = Load("", nil)
+	require.Contains(t, problems(t, err)["temporal.ui_origins"].Right, "whoever reaches that listener can claim to be the UI")
+}
+
+func TestPayloadKey(t *testing.T) {
+	id, key, ok := PayloadKey(DevPayloadKey)
+	require.True(t, ok)
+	require.Equal(t, "dev", id)
+	require.Len(t, key, payloadKeyBytes)
 }
 
 func TestReopenWaitFollowsTheLease(t *testing.T) {
@@ -188,6 +213,8 @@ func TestPublishedSecretsOnlyInDev(t *testing.T) {
 		"secrets.links":     "1:" + DevLinkSecret,
 		"secrets.api_keys":  "dev:" + DevAPIKey,
 		"secrets.inventory": DevWebhookSecret,
+
+		"secrets.payload_keys": DevPayloadKey,
 	}
 	environ(t, dev)
 	_, err = Load("", nil)
@@ -211,6 +238,7 @@ func TestPublishedSecretsOnlyInDev(t *testing.T) {
 	require.Equal(t, Secrets{
 		Person: DevPersonSecret, Main: DevMainSecret, Links: []string{"1:" + DevLinkSecret},
 		APIKeys: []string{"dev:dev"}, Inventory: []string{"whsec_aG9sZGZhc3QtZGV2LXdlYmhvb2s="},
+		PayloadKeys: []string{}, // mode dev accepts the published one, and does not need it
 	}, cfg.Secrets)
 	require.Equal(t, "default of mode dev", cfg.sources["secrets.main"])
 }
@@ -264,6 +292,7 @@ func TestNoSecretIsShown(t *testing.T) {
 	environ(t, map[string]string{
 		"redis.password": mark, "sms.twilio.auth_token": mark, "secrets.person": mark + "1", "secrets.main": mark + "2",
 		"secrets.links": "1:" + mark, "secrets.api_keys": "shop:" + mark, "secrets.inventory": "whsec_ZG8tbm90LXNob3ctbWUtZXZlcg==",
+		"secrets.payload_keys": "a:ZG8tbm90LXNob3ctbWUtZXZlci1kby1ub3Qtc2hvdy0=",
 	})
 	cfg, err := Load("", nil)
 	require.NoError(t, err)

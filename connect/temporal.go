@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 	sdklog "go.temporal.io/sdk/log"
 
+	"holdfast/codec"
 	"holdfast/config"
 )
 
@@ -28,11 +29,10 @@ const (
 // temporal.address and temporal.namespace win over them when set. It waits at
 // most 30 s, and less when ctx ends, and then names the address.
 func Temporal(ctx context.Context, cfg *config.Config, log *slog.Logger) (client.Client, error) {
-	opts, err := temporalOptions(cfg)
+	opts, err := clientOptions(cfg, log)
 	if err != nil {
 		return nil, err
 	}
-	opts.Logger = sdklog.NewStructuredLogger(log)
 	ctx, cancel := context.WithTimeout(ctx, temporalWait)
 	defer cancel()
 	var why error
@@ -60,12 +60,46 @@ func Temporal(ctx context.Context, cfg *config.Config, log *slog.Logger) (client
 // settings. The door uses it: joins and pages go on while Temporal is away, also
 // in a door that starts meanwhile.
 func LazyTemporal(cfg *config.Config, log *slog.Logger) (client.Client, error) {
-	opts, err := temporalOptions(cfg)
+	opts, err := clientOptions(cfg, log)
 	if err != nil {
 		return nil, err
 	}
-	opts.Logger = sdklog.NewStructuredLogger(log)
 	return client.NewLazyClient(opts)
+}
+
+// Codec makes the codec of secrets.payload_keys. Without a key it encrypts
+// nothing, and still knows what was encrypted once.
+func Codec(cfg *config.Config) (*codec.Codec, error) {
+	ring := make([]codec.Key, len(cfg.Secrets.PayloadKeys))
+	for i, item := range cfg.Secrets.PayloadKeys {
+		id, secret, ok := config.PayloadKey(item)
+		if !ok {
+			return nil, fmt.Errorf("secrets.payload_keys: item %d is not an id, a colon and a key in base64", i+1)
+		}
+		ring[i] = codec.Key{ID: id, Secret: secret}
+	}
+	c, err := codec.New(ring...)
+	if err != nil {
+		return nil, fmt.Errorf("secrets.payload_keys: %w", err)
+	}
+	return c, nil
+}
+
+// clientOptions are those of every client of ours: none may write in clear what
+// another encrypts.
+func clientOptions(cfg *config.Config, log *slog.Logger) (client.Options, error) {
+	opts, err := temporalOptions(cfg)
+	if err != nil {
+		return opts, err
+	}
+	payloads, err := Codec(cfg)
+	if err != nil {
+		return opts, err
+	}
+	opts.Logger = sdklog.NewStructuredLogger(log)
+	opts.DataConverter, opts.FailureConverter = payloads.DataConverter(), payloads.FailureConverter()
+	opts.Interceptors = append(opts.Interceptors, payloads.Signals())
+	return opts, nil
 }
 
 func dial(ctx context.Context, opts client.Options) (client.Client, error) {
