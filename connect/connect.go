@@ -149,6 +149,7 @@ func Gate(cfg *config.Config, rdb goredis.UniversalClient, log *slog.Logger) *re
 		SaleRetention:   cfg.Gate.SaleRetention,
 		OfferMaxAge:     cfg.Offer.MaxAge,
 		MissedKeep:      cfg.Missed.Keep,
+		Refs:            keys.NewRefs([]byte(cfg.Secrets.Person)),
 		FenceOff:        off,
 		Log:             log,
 	})

@@ -20,8 +20,23 @@ type Options struct {
 	FenceOff        bool          // only for stand-ins that forget
 	OfferMaxAge     time.Duration // an offer with no text accepted by then lapses
 	MissedKeep      int           // missed turns after which a person still keeps their place
+	Refs            Refs          // nil keeps them as they come
 	Log             *slog.Logger
 }
+
+// Refs seals the references of payments on their way into Redis. The scripts
+// compare what they get: the same reference must always make the same text, and
+// "" must make "". Open answers what it cannot read as it stands.
+type Refs interface {
+	Seal(ref string) string
+	Open(stored string) string
+}
+
+// plainRefs keeps references as they come.
+type plainRefs struct{}
+
+func (plainRefs) Seal(ref string) string    { return ref }
+func (plainRefs) Open(stored string) string { return stored }
 
 // Gate is the atomic gate: every method is one call of one script on one SKU
 // (or a plain read), safe for concurrent use and for repetition with the same
@@ -42,6 +57,9 @@ func New(rdb goredis.UniversalClient, opts Options) *Gate {
 	log := opts.Log
 	if log == nil {
 		log = slog.Default()
+	}
+	if opts.Refs == nil {
+		opts.Refs = plainRefs{}
 	}
 	return &Gate{rdb: rdb, opts: opts, log: log}
 }
@@ -134,13 +152,13 @@ func entryOutcome(sku, id string, r reply, err error) (EntryOutcome, error) {
 	return out, err
 }
 
-func holdOutcome(sku, id string, r reply, err error) (HoldOutcome, error) {
+func (g *Gate) holdOutcome(sku, id string, r reply, err error) (HoldOutcome, error) {
 	if err != nil {
 		return HoldOutcome{}, err
 	}
 	out := HoldOutcome{Base: r.base(), Left: ms(r.int(2)), Now: at(r.int(3)), Waiting: r.int(4)}
 	if raw := r.str(5); raw != "" {
-		out.Hold, err = parseHold(sku, id, raw)
+		out.Hold, err = g.parseHold(sku, id, raw)
 	}
 	return out, err
 }
@@ -153,7 +171,7 @@ func (g *Gate) Reserve(ctx context.Context, req ReserveRequest) (HoldOutcome, er
 		return HoldOutcome{}, err
 	}
 	r, err := g.run(ctx, verbReserve, req.SKU, req.HoldID, req.Units, req.Person, bit(req.Press), req.Actor)
-	return holdOutcome(req.SKU, req.HoldID, r, err)
+	return g.holdOutcome(req.SKU, req.HoldID, r, err)
 }
 
 // AdoptHold makes a provisional hold held. OK: held, Left until its deadline.
@@ -172,7 +190,7 @@ func (g *Gate) AdoptHold(ctx context.Context, req AdoptHoldRequest) (HoldOutcome
 	}
 	r, err := g.run(ctx, verbAdoptHold, req.SKU, req.HoldID, req.HoldFor.Milliseconds(), bit(req.ByWorkflow), req.Units, req.Person,
 		by, amount, currency)
-	return holdOutcome(req.SKU, req.HoldID, r, err)
+	return g.holdOutcome(req.SKU, req.HoldID, r, err)
 }
 
 func money(m *contract.Money) (amount, currency string) {
@@ -195,7 +213,7 @@ func (g *Gate) AdoptEntry(ctx context.Context, sku, entryID string) (EntryOutcom
 // Unknown.
 func (g *Gate) AdoptOffer(ctx context.Context, sku, holdID string) (HoldOutcome, error) {
 	r, err := g.run(ctx, verbAdoptOffer, sku, holdID)
-	return holdOutcome(sku, holdID, r, err)
+	return g.holdOutcome(sku, holdID, r, err)
 }
 
 // Told sets an offer's deadline right before an attempt to send its text, and
@@ -205,7 +223,7 @@ func (g *Gate) AdoptOffer(ctx context.Context, sku, holdID string) (HoldOutcome,
 func (g *Gate) Told(ctx context.Context, req ToldRequest) (HoldOutcome, error) {
 	r, err := g.run(ctx, verbTold, req.SKU, req.HoldID, req.Window.Milliseconds(), req.SentGrace.Milliseconds(),
 		req.MaxAge.Milliseconds(), bit(req.Sent))
-	return holdOutcome(req.SKU, req.HoldID, r, err)
+	return g.holdOutcome(req.SKU, req.HoldID, r, err)
 }
 
 // Confirm makes a live hold a sale by PaymentRef. OK also for a repeat with the
@@ -215,8 +233,8 @@ func (g *Gate) Confirm(ctx context.Context, req ConfirmRequest) (HoldOutcome, er
 		return HoldOutcome{}, err
 	}
 	amount, currency := money(req.Amount)
-	r, err := g.run(ctx, verbConfirm, req.SKU, req.HoldID, req.PaymentRef, amount, currency, req.Actor, bit(req.Retake), bit(req.SameAmount))
-	return holdOutcome(req.SKU, req.HoldID, r, err)
+	r, err := g.run(ctx, verbConfirm, req.SKU, req.HoldID, g.opts.Refs.Seal(req.PaymentRef), amount, currency, req.Actor, bit(req.Retake), bit(req.SameAmount))
+	return g.holdOutcome(req.SKU, req.HoldID, r, err)
 }
 
 // Unconfirm undoes the sale of a cart's line whose later line was refused: held
@@ -227,8 +245,8 @@ func (g *Gate) Unconfirm(ctx context.Context, sku, holdID, paymentRef, actor str
 	if err := invalid("unconfirm", named("hold id", holdID), named("payment ref", paymentRef)); err != nil {
 		return HoldOutcome{}, err
 	}
-	r, err := g.run(ctx, verbUnconfirm, sku, holdID, paymentRef, actor)
-	return holdOutcome(sku, holdID, r, err)
+	r, err := g.run(ctx, verbUnconfirm, sku, holdID, g.opts.Refs.Seal(paymentRef), actor)
+	return g.holdOutcome(sku, holdID, r, err)
 }
 
 // Release ends a live hold and frees its units. OK when it ended now; Existing
@@ -239,14 +257,14 @@ func (g *Gate) Release(ctx context.Context, req ReleaseRequest) (HoldOutcome, er
 		deadline = req.Deadline.UnixMilli()
 	}
 	r, err := g.run(ctx, verbRelease, req.SKU, req.HoldID, req.Reason, req.Actor, deadline)
-	return holdOutcome(req.SKU, req.HoldID, r, err)
+	return g.holdOutcome(req.SKU, req.HoldID, r, err)
 }
 
 // Lapse ends an offer whose deadline has passed. OK; Existing (ended before);
 // Early with Left; Claimed with Left when it was pressed; Unknown.
 func (g *Gate) Lapse(ctx context.Context, sku, holdID string) (HoldOutcome, error) {
 	r, err := g.run(ctx, verbLapse, sku, holdID)
-	return holdOutcome(sku, holdID, r, err)
+	return g.holdOutcome(sku, holdID, r, err)
 }
 
 // Refund marks a payment reference on a hold's record before a refund is asked
@@ -255,8 +273,8 @@ func (g *Gate) Refund(ctx context.Context, sku, holdID, paymentRef, actor string
 	if err := invalid("refund", named("hold id", holdID), named("payment ref", paymentRef)); err != nil {
 		return HoldOutcome{}, err
 	}
-	r, err := g.run(ctx, verbRefund, sku, holdID, paymentRef, actor)
-	return holdOutcome(sku, holdID, r, err)
+	r, err := g.run(ctx, verbRefund, sku, holdID, g.opts.Refs.Seal(paymentRef), actor)
+	return g.holdOutcome(sku, holdID, r, err)
 }
 
 // Snapshot reads the counters; About comes with them. It writes nothing: an
@@ -279,7 +297,7 @@ func (g *Gate) Snapshot(ctx context.Context, sku string) (Counters, contract.Abo
 // HoldOutcome.
 func (g *Gate) ReadHold(ctx context.Context, sku, holdID string) (HoldOutcome, bool, error) {
 	r, err := g.run(ctx, verbRead, sku, "hold", holdID)
-	out, err := holdOutcome(sku, holdID, r, err)
+	out, err := g.holdOutcome(sku, holdID, r, err)
 	return out, err == nil && out.Verdict == OK, err
 }
 
@@ -321,7 +339,7 @@ func (g *Gate) Drain(ctx context.Context, sku string, limit int) (DrainOutcome, 
 			}
 		}
 		if raw := r.str(i + 6); raw != "" {
-			h, err := parseHold(sku, item.HoldID, raw)
+			h, err := g.parseHold(sku, item.HoldID, raw)
 			if err != nil {
 				return DrainOutcome{}, err
 			}

@@ -78,7 +78,7 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 	}
 	var held, offered, sold int64
 	err = g.scan(ctx, key(sku, "holds"), func(id, raw string) {
-		h, err := parseHold(sku, id, raw)
+		h, err := g.parseHold(sku, id, raw)
 		if err != nil {
 			in.Problems = append(in.Problems, err.Error())
 			return

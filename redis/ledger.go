@@ -66,7 +66,7 @@ func (g *Gate) LedgerLines(ctx context.Context, sku string, q LedgerQuery) ([]Le
 		lines = append(lines, opening)
 	}
 	for _, m := range messages.Val() {
-		lines = append(lines, parseLine(m))
+		lines = append(lines, g.parseLine(m))
 	}
 	return lines[:min(int64(len(lines)), q.Limit)], nil
 }
@@ -148,7 +148,7 @@ func (l LedgerLine) after() Movement {
 	return Movement{OnHand: l.OnHand, Held: l.Held, Offered: l.Offered, Sold: l.Sold}
 }
 
-func parseLine(m goredis.XMessage) LedgerLine {
+func (g *Gate) parseLine(m goredis.XMessage) LedgerLine {
 	str := func(name string) string {
 		s, _ := m.Values[name].(string)
 		return s

@@ -74,7 +74,7 @@ func (f *fixture) leadsHere() {
 	require.NoError(f.t, err)
 	require.Len(f.t, r.states, len(records))
 	for id, raw := range records {
-		h, err := parseHold(f.sku, id, raw)
+		h, err := f.g.parseHold(f.sku, id, raw)
 		require.NoError(f.t, err)
 		require.Equal(f.t, h.State, r.states[id], id)
 		require.Equal(f.t, h.Units, r.units[id], id)

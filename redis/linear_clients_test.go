@@ -212,7 +212,7 @@ func (h *history) nameOffers() {
 		require.NoError(h.t, err)
 		taken := map[string]bool{}
 		for id, raw := range records {
-			hold, err := parseHold(b.sku, id, raw)
+			hold, err := b.g.parseHold(b.sku, id, raw)
 			require.NoError(h.t, err)
 			if hold.EntryID == "" {
 				continue

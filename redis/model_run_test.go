@@ -198,7 +198,7 @@ func (r *run) agree(rt *rapid.T) {
 	require.NoError(rt, err)
 	require.Len(rt, records, len(r.m.holds))
 	for id, raw := range records {
-		h, err := parseHold(r.sku, id, raw)
+		h, err := r.g.parseHold(r.sku, id, raw)
 		require.NoError(rt, err)
 		want := r.m.holds[id]
 		require.NotNil(rt, want, id)

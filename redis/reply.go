@@ -102,7 +102,7 @@ func (r record) strs(i int) []string {
 }
 
 // parseHold reads a hold's record; the places are those of prelude.lua.
-func parseHold(sku, id, raw string) (Hold, error) {
+func (g *Gate) parseHold(sku, id, raw string) (Hold, error) {
 	r, err := parseRecord(id, raw, 22)
 	if err != nil {
 		return Hold{}, err
@@ -111,8 +111,11 @@ func parseHold(sku, id, raw string) (Hold, error) {
 		ID: id, SKU: sku,
 		State: contract.HoldState(r.str(1)), Units: r.int(2), Person: r.str(3), EntryID: r.str(4), Generation: r.int(5),
 		CreatedAt: at(r.int(6)), Deadline: at(r.int(7)), Version: r.int(8), OfferedAt: at(r.int(9)), ToldAt: at(r.int(10)),
-		SentAt: at(r.int(11)), Extended: r.int(14) == 1, EndedAt: at(r.int(17)), Reason: r.str(18), PaymentRef: r.str(19),
+		SentAt: at(r.int(11)), Extended: r.int(14) == 1, EndedAt: at(r.int(17)), Reason: r.str(18), PaymentRef: g.opts.Refs.Open(r.str(19)),
 		Refunded: r.strs(20), Returned: r.int(21), Retaken: r.int(22) == 1,
+	}
+	for i, ref := range h.Refunded {
+		h.Refunded[i] = g.opts.Refs.Open(ref)
 	}
 	if r.str(16) != "" {
 		h.Amount = &contract.Money{Amount: r.int(15), Currency: r.str(16)}

@@ -117,7 +117,7 @@ func (r *statementReader) compare(ctx context.Context) (ok bool, err error) {
 }
 
 func (r *statementReader) part(id, raw string) {
-	h, err := parseHold(r.sku, id, raw)
+	h, err := r.g.parseHold(r.sku, id, raw)
 	if err != nil {
 		r.fault("%v", err)
 	}
@@ -160,7 +160,7 @@ func (r *statementReader) meet(ctx context.Context, moved map[string]bool) (stil
 		}
 	}
 	for _, m := range lines.Val() {
-		if l := parseLine(m); len(l.RefID) > len(contract.HoldPrefix) && l.RefID[:len(contract.HoldPrefix)] == contract.HoldPrefix {
+		if l := r.g.parseLine(m); len(l.RefID) > len(contract.HoldPrefix) && l.RefID[:len(contract.HoldPrefix)] == contract.HoldPrefix {
 			moved[l.RefID] = true
 		}
 		r.last = m.ID

@@ -19,7 +19,7 @@ func (r *statementReader) checkLedger(ctx context.Context) error {
 			return err
 		}
 		for _, m := range page {
-			l := parseLine(m)
+			l := r.g.parseLine(m)
 			if newest == nil {
 				newest = &l
 			}

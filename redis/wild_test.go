@@ -38,7 +38,7 @@ func (f *fixture) sound() {
 	leases, purge, tally := map[string]int64{}, scores("purge"), map[string]int64{}
 	holds := map[string]Hold{}
 	for id, raw := range fields("holds") {
-		h, err := parseHold(f.sku, id, raw)
+		h, err := f.g.parseHold(f.sku, id, raw)
 		require.NoError(f.t, err)
 		holds[id] = h
 		switch {
