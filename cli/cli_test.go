@@ -68,6 +68,31 @@ func TestServicesGetTheConfiguration(t *testing.T) {
 	}
 }
 
+// Outside dev a start says that nothing is encrypted, once.
+func TestAServiceSaysThatTemporalIsToldInClear(t *testing.T) {
+	plain(t)
+	ok := func(context.Context, *config.Config, *slog.Logger) error { return nil }
+	real := []string{
+		"worker", "--set", "shop.name=Test", "--set", "sms.provider=console", "--set", "http.public_url=http://127.0.0.1:8080",
+		"--set", "secrets.person=person-secret-of-test", "--set", "secrets.main=main-secret-of-test", "--set", "secrets.links=1:link-secret-of-test",
+		"--set", "secrets.api_keys=shop:api-key-of-the-test", "--set", "secrets.inventory=whsec_aW52ZW50b3J5LW9mLXRoZS10ZXN0",
+	}
+	for name, c := range map[string]struct {
+		args []string
+		says int
+	}{
+		"no key": {real, 1},
+		"a key":  {append(real, "--set", "secrets.payload_keys=a:YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE="), 0},
+		"dev":    {append([]string{"worker"}, devFlags...), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, Services{Worker: ok}, c.args...)
+			require.Zero(t, got.code, got.err)
+			require.Equal(t, c.says, strings.Count(got.err, "in clear"), got.err)
+		})
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	plain(t)
 	ok := func(context.Context, *config.Config, *slog.Logger) error { return nil }

@@ -14,6 +14,7 @@ import (
 
 	"holdfast/config"
 	"holdfast/contract"
+	"holdfast/redis"
 )
 
 func devConfig(t *testing.T, overrides ...string) *config.Config {
@@ -179,6 +180,31 @@ func TestRedisIsBoundedAndNeverReadsReplicas(t *testing.T) {
 	require.False(t, cluster.ReadOnly || cluster.RouteByLatency || cluster.RouteRandomly)
 	require.True(t, cluster.ContextTimeoutEnabled)
 	require.NotNil(t, cluster.TLSConfig)
+}
+
+// What the gate keeps of a payment is sealed, whatever else is configured.
+func TestTheGateSealsPaymentRefs(t *testing.T) {
+	server := miniredis.RunT(t)
+	cfg := devConfig(t, "redis.addrs="+server.Addr(), "gate.fence=off")
+	rdb, err := Redis(cfg)
+	require.NoError(t, err)
+	defer rdb.Close()
+	gate := Gate(cfg, rdb, slog.New(slog.DiscardHandler))
+	ctx, id := t.Context(), contract.HoldID("CHAIR", make([]byte, contract.IDTailBytes))
+	_, err = gate.Open(ctx, redis.OpenRequest{SKU: "CHAIR", New: true})
+	require.NoError(t, err)
+	_, err = gate.Stock(ctx, "CHAIR", contract.StockEvent{EventID: "e", Kind: contract.StockRestock, Units: 1})
+	require.NoError(t, err)
+	_, err = gate.Reserve(ctx, redis.ReserveRequest{SKU: "CHAIR", HoldID: id, Units: 1, Person: "p"})
+	require.NoError(t, err)
+	out, err := gate.Confirm(ctx, redis.ConfirmRequest{SKU: "CHAIR", HoldID: id, PaymentRef: "pi_42"})
+	require.NoError(t, err)
+	require.Equal(t, redis.OK, out.Verdict)
+	require.Equal(t, "pi_42", out.Hold.PaymentRef)
+	record, err := rdb.HGet(ctx, "hf:{CHAIR}:holds", id).Result()
+	require.NoError(t, err)
+	require.NotContains(t, record, "pi_42")
+	require.Contains(t, record, "s1.")
 }
 
 func TestGateSaysWhenItHasNoFence(t *testing.T) {

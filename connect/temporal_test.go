@@ -3,6 +3,7 @@ package connect
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -13,7 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/interceptor"
 	"google.golang.org/grpc"
+
+	"holdfast/codec"
+	"holdfast/config"
 )
 
 // noTemporalVariables makes the test independent of the machine's own.
@@ -125,4 +130,36 @@ func TestTemporalNamesWhatIsMissing(t *testing.T) {
 	_, err = Temporal(short(), devConfig(t, "temporal.address="+l.Addr().String()), log)
 	require.ErrorContains(t, err, "temporal at "+l.Addr().String())
 	require.Less(t, time.Since(began), 10*time.Second, "bounded by the context")
+}
+
+// Every client of ours encrypts, and the worker's reads signals.
+func TestTemporalIsToldInCipherWithAKey(t *testing.T) {
+	noTemporalVariables(t)
+	log := slog.New(slog.DiscardHandler)
+	opts, err := clientOptions(devConfig(t, "secrets.payload_keys="+config.DevPayloadKey), log)
+	require.NoError(t, err)
+	p, err := opts.DataConverter.ToPayload("Ada")
+	require.NoError(t, err)
+	require.Equal(t, codec.Encoding, string(p.GetMetadata()["encoding"]))
+	require.Equal(t, "Encoded failure", opts.FailureConverter.ErrorToFailure(errors.New("Ada")).GetMessage())
+	require.Len(t, opts.Interceptors, 1)
+	require.Implements(t, (*interceptor.WorkerInterceptor)(nil), opts.Interceptors[0])
+
+	opts, err = clientOptions(devConfig(t), log)
+	require.NoError(t, err)
+	plain, err := opts.DataConverter.ToPayload("Ada")
+	require.NoError(t, err)
+	require.Equal(t, `"Ada"`, string(plain.GetData()))
+	var unknown *codec.UnknownKeyError
+	require.ErrorAs(t, opts.DataConverter.FromPayload(p, new(string)), &unknown, "keys that were taken away are missed, not guessed over")
+}
+
+func TestCodecNeverShowsAKey(t *testing.T) {
+	for name, item := range map[string]string{"no id": "c2VjcmV0LWtleQ==", "short": "a:c2VjcmV0LWtleQ=="} {
+		cfg := devConfig(t)
+		cfg.Secrets.PayloadKeys = []string{item}
+		_, err := Codec(cfg)
+		require.ErrorContains(t, err, "secrets.payload_keys", name)
+		require.NotContains(t, err.Error(), "c2VjcmV0", name)
+	}
 }

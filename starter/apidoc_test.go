@@ -34,6 +34,9 @@ func TestEveryRouteIsInTheReference(t *testing.T) {
 	doc := apiDoc(t)
 	var want, got []string
 	for _, r := range newHouse(t, 0).door.routes() {
+		if strings.HasPrefix(r.pattern, "OPTIONS ") {
+			continue // browsers ask by themselves
+		}
 		want = append(want, strings.Replace(r.pattern, "{$}", "", 1))
 	}
 	for _, m := range docHeading.FindAllStringSubmatch(doc, -1) {

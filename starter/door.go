@@ -9,7 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/codec"
 	"holdfast/config"
+	"holdfast/connect"
 	"holdfast/keys"
 )
 
@@ -34,6 +36,7 @@ type Door struct {
 
 	apiKeys   []apiKey
 	verifiers []verifier
+	codec     *codec.Codec
 	skus      *routing
 	chores    *chores
 	starts    *pool
@@ -50,6 +53,10 @@ func New(deps Deps) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
+	payloads, err := connect.Codec(deps.Config)
+	if err != nil {
+		return nil, err
+	}
 	templates, err := parsePages()
 	if err != nil {
 		return nil, err
@@ -59,6 +66,7 @@ func New(deps Deps) (*Door, error) {
 		directory: deps.Directory, log: deps.Log,
 		apiKeys:   apiKeys(deps.Config.Secrets.APIKeys),
 		verifiers: verifiers,
+		codec:     payloads,
 		chores:    newChores(deps.Log),
 		starts:    newPool(deps.Config.Join.Workers),
 		backlog:   newBacklog(deps.Config.Join.MaxBacklog),
@@ -126,6 +134,10 @@ func (d *Door) routes() []route {
 
 		{ops, "GET /healthz", d.open(d.getHealth)},
 		{ops, "GET /readyz", d.open(d.getReady)},
+		{ops, "POST /codec/encode", d.open(d.postCodec(d.codec.Encode))},
+		{ops, "POST /codec/decode", d.open(d.postCodec(d.codec.Decode))},
+		{ops, "OPTIONS /codec/encode", d.open(d.optionsCodec)},
+		{ops, "OPTIONS /codec/decode", d.open(d.optionsCodec)},
 	}
 }
 
