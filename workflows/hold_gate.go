@@ -80,7 +80,7 @@ func (h *hold) pay(p payment) (contract.ConfirmResult, error) {
 		h.take(out)
 		return h.hand(p, contract.CauseSecond)
 	case redis.Shortfall:
-		workflow.GetLogger(h.ctx).Error("shortfall: a paid hold has no unit to sell, the money goes back", "hold", h.in.HoldID, "sku", h.line.SKU, "payment_ref", p.ref)
+		workflow.GetLogger(h.ctx).Error("shortfall: a paid hold has no unit to sell, the money goes back", "hold", h.in.HoldID, "sku", h.line.SKU, "payment", contract.PaymentID(h.in.HoldID, p.ref))
 		answer, err := h.hand(p, contract.CauseLate)
 		if err == nil {
 			err = h.giveBack(contract.ReasonShop, "shortfall")
@@ -109,7 +109,7 @@ func (h *hold) otherAmount(p payment) bool {
 // keep remembers money of another amount: it may still be put right, and if not
 // it goes back when the hold ends.
 func (h *hold) keep(p payment) {
-	workflow.GetLogger(h.ctx).Error("payment of another amount than payment-started named: the hold is kept", "hold", h.in.HoldID, "payment_ref", p.ref)
+	workflow.GetLogger(h.ctx).Error("payment of another amount than payment-started named: the hold is kept", "hold", h.in.HoldID, "payment", contract.PaymentID(h.in.HoldID, p.ref))
 	for i, m := range h.mismatched {
 		if m.ref == p.ref {
 			h.mismatched[i] = p

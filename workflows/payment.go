@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -157,6 +158,19 @@ func (p *moneyOwner) become(state string) {
 		"Payment", verbatim(p.in.PaymentRef)+amount,
 		"Hold", verbatim(p.in.HoldID),
 		"Cause", p.in.Cause,
+		"Said", said(p.in.Raw),
 		"Next", next,
 	)
 }
+
+// said is the beginning of a payload that nobody could read, for a person to
+// read; the query status has it whole.
+func said(raw []byte) string {
+	if !utf8.Valid(raw) {
+		return fmt.Sprintf("%d bytes that are no text, in base64 as `raw` of the query `%s`", len(raw), contract.QueryStatus)
+	}
+	text := []rune(string(raw))
+	return verbatim(string(text[:min(len(text), maxSaid)]))
+}
+
+const maxSaid = 500 // characters
