@@ -15,6 +15,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/stretchr/testify/require"
 
+	"holdfast/config"
 	"holdfast/dev/stack"
 )
 
@@ -36,7 +37,7 @@ func TestSettings(t *testing.T) {
 	require.Equal(t, "127.0.0.1:9000", o.DoorAddr)
 	require.Equal(t, stack.External{Redis: "10.0.0.1:6379", Temporal: "10.0.0.2:7233"}, o.External)
 	require.Equal(t, map[string]string{
-		"HOLDFAST_HOLD_AFTER": "page", "HOLDFAST_GATE_LEASE": "30s", "HOLDFAST_HOLD_TTL": "20s", "HOLDFAST_OFFER_WINDOW": "30s", "HOLDFAST_HOLD_GRACE": "0s",
+		"HOLDFAST_HOLD_AFTER": "page", "HOLDFAST_SECRETS_PAYLOAD_KEYS": config.DevPayloadKey, "HOLDFAST_GATE_LEASE": "30s", "HOLDFAST_HOLD_TTL": "20s", "HOLDFAST_OFFER_WINDOW": "30s", "HOLDFAST_HOLD_GRACE": "0s",
 		"TEMPORAL_ADDRESS": "10.0.0.2:7233", "TEMPORAL_NAMESPACE": "shop", "HOLDFAST_TEMPORAL_NAMESPACE": "shop",
 	}, o.Env)
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"holdfast/config"
 	"holdfast/dev/stack"
 )
 
@@ -75,6 +76,8 @@ func readSettings(environ []string) (settings, error) {
 	}
 	// A press shows the countdown: the checkout of the two SKUs leads nowhere.
 	s.env["HOLDFAST_HOLD_AFTER"] = "page"
+	// Temporal is told in cipher, as in earnest; its UI asks the door to decrypt.
+	s.env["HOLDFAST_SECRETS_PAYLOAD_KEYS"] = config.DevPayloadKey
 	// After each start the gate stays closed for reopen_wait, and a developer
 	// starts often. It must not be shorter than the lease.
 	if _, set := vars["HOLDFAST_GATE_LEASE"]; !set {

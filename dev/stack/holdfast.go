@@ -26,6 +26,10 @@ func (s *Stack) env() []string {
 		"HOLDFAST_SMS_OUTBOX":              s.TextsFile(),
 		"HOLDFAST_SMS_SEGMENTS_PER_SECOND": "100", // the console costs nothing
 	}
+	if _, port := split(s.uiAt); port != "" {
+		// A browser names the host as it was typed.
+		set["HOLDFAST_TEMPORAL_UI_ORIGINS"] = s.UIURL() + ",http://localhost:" + port
+	}
 	if s.opts.RedisStandIn {
 		set["HOLDFAST_GATE_FENCE"] = config.FenceOff
 	}

@@ -174,6 +174,9 @@ func (s *Stack) addTemporal() error {
 	if s.opts.UI {
 		_, uiPort := split(s.uiAt)
 		args = append(args, "--ui-port", uiPort)
+		if !s.opts.NoDoor {
+			args = append(args, "--ui-codec-endpoint", s.URL()+"/codec")
+		}
 	}
 	return s.add(Temporal, s.opts.TemporalBin, args, os.Environ(), probeTemporal(s.temporal, s.namespace()))
 }

@@ -24,6 +24,7 @@ type options struct {
 	ip         string
 	port       int
 	uiPort     int
+	uiCodec    string
 	namespace  string
 	attributes attributes
 	retention  time.Duration
@@ -57,6 +58,7 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	f.StringVar(&o.ip, "ip", "127.0.0.1", "address to listen on")
 	f.IntVar(&o.port, "port", 7233, "port of the frontend")
 	f.IntVar(&o.uiPort, "ui-port", 0, "port of the UI; 0 serves none")
+	f.StringVar(&o.uiCodec, "ui-codec-endpoint", "", "where the UI has payloads decrypted, as http://host:port/codec; empty for nowhere")
 	f.StringVar(&o.namespace, "namespace", "default", "namespace that must exist")
 	f.Var(o.attributes, "search-attribute", "Name=Type that the namespace must have (repeatable)")
 	f.DurationVar(&o.retention, "retention", 72*time.Hour, "how long closed workflows stay, for a namespace that is new; at least 1h")

@@ -73,6 +73,7 @@ func newUI(o options) *uiserver.Server {
 		HideLogs:            true,
 		DisableNewsFetch:    true,
 		CORS:                uiconfig.CORS{CookieInsecure: true},
+		Codec:               uiconfig.Codec{Endpoint: o.uiCodec},
 	}))
 	go func() {
 		// A failure to listen ends the process from within; a stop is no error.
