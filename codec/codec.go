@@ -186,5 +186,5 @@ func (e *UnknownKeyError) Error() string {
 			return what + fmt.Sprintf("the id %s is listed with other bytes; give new bytes a new id, and list the old ones again under %s", id, id)
 		}
 	}
-	return what + fmt.Sprintf("list key %s again, behind the first, in every worker and door", id)
+	return what + fmt.Sprintf("list key %s behind the first, in every worker and door", id)
 }

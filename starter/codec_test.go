@@ -2,6 +2,7 @@ package starter
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -132,7 +133,7 @@ func TestBadPayloads(t *testing.T) {
 	require.NoError(t, err)
 	p := exact(t, h.call("POST", "/codec/decode", body(t, foreign...)), 422, validationFailed)
 	require.Contains(t, p.Detail, `"`+other.Name()+`"`)
-	require.Contains(t, p.Detail, "list key other again")
+	require.Contains(t, p.Detail, "list key other behind the first")
 
 	altered := h.call("POST", "/codec/encode", body(t, plainPayload(t, "Ada"))).payloads(t)
 	altered[0].Data[20] ^= 1
@@ -145,4 +146,28 @@ func TestBadPayloads(t *testing.T) {
 	exact(t, h.call("POST", "/codec/decode", strings.Repeat(" ", maxPayloads+1)), 413, bodyTooLarge)
 	require.Equal(t, http.StatusMethodNotAllowed, h.call("GET", "/codec/decode", nil).status)
 	require.NotContains(t, h.log.String(), "Ada")
+}
+
+// The form of the SDK's own remote codec, which is the CLI's.
+func TestTheRemoteCodecOfTheSDKUnderstandsUs(t *testing.T) {
+	h := newHouse(t, 0, withCodec)
+	server := httptest.NewServer(h.door.Handler())
+	defer server.Close()
+	remote := func(auth string) converter.DataConverter {
+		return converter.NewRemoteDataConverter(converter.GetDefaultDataConverter(), converter.RemoteDataConverterOptions{
+			Endpoint: server.URL + "/codec",
+			ModifyRequest: func(r *http.Request) error {
+				r.Header.Set("Authorization", auth)
+				r.Header.Set("X-Namespace", "default")
+				return nil
+			},
+		})
+	}
+	p, err := remote("Bearer key-of-the-shop").ToPayload(map[string]string{"payment_ref": "pi_42"})
+	require.NoError(t, err)
+	require.Equal(t, codec.Encoding, string(p.GetMetadata()[converter.MetadataEncoding]))
+	var back map[string]string
+	require.NoError(t, remote("Bearer key-of-the-shop").FromPayload(p, &back))
+	require.Equal(t, "pi_42", back["payment_ref"])
+	require.Error(t, remote("").FromPayload(p, &back))
 }

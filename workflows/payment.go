@@ -79,7 +79,7 @@ func (p *moneyOwner) run() (contract.PaymentStatus, error) {
 		var m contract.RefundSettled
 		if p.settled.ReceiveAsync(&m) {
 			p.status.Reference = m.Reference
-			workflow.GetLogger(p.ctx).Info("payment settled", "payment", p.in.PaymentID, "actor", m.Actor, "reference", m.Reference)
+			workflow.GetLogger(p.ctx).Info("payment settled", "payment", p.in.PaymentID, "actor", m.Actor)
 			p.become(contract.PaymentRefundSettled)
 		}
 	}
