@@ -6,6 +6,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 )
 
 // lookAgain is the pause between two looks: longer than an ending takes from the
@@ -18,6 +19,7 @@ type Checker struct {
 	Temporal client.Client
 	Lease    time.Duration // gate.lease
 	Texts    func() ([]Text, error)
+	Codec    converter.PayloadCodec // decrypts payloads; nil when they are plain
 }
 
 // Read collects the facts of a SKU.
@@ -26,7 +28,7 @@ func (c *Checker) Read(ctx context.Context, sku string) (Facts, error) {
 	if err != nil {
 		return f, err
 	}
-	if err := readWorkflows(ctx, c.Temporal, &f); err != nil {
+	if err := readWorkflows(ctx, c, &f); err != nil {
 		return f, err
 	}
 	texts, err := c.Texts()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
@@ -17,7 +18,7 @@ import (
 
 // readWorkflows finds the workflows of a SKU by its search attribute and by the
 // ids of its records, for the list may lag behind.
-func readWorkflows(ctx context.Context, c client.Client, f *Facts) error {
+func readWorkflows(ctx context.Context, c *Checker, f *Facts) error {
 	ids := map[string]bool{}
 	for id := range f.Holds {
 		ids[id] = true
@@ -25,7 +26,7 @@ func readWorkflows(ctx context.Context, c client.Client, f *Facts) error {
 	for id := range f.Entries {
 		ids[id] = true
 	}
-	listed, err := List(ctx, c, fmt.Sprintf("HoldfastSku = '%s' AND WorkflowType IN ('Hold', 'WaitlistEntry')", f.SKU))
+	listed, err := List(ctx, c.Temporal, fmt.Sprintf("HoldfastSku = '%s' AND WorkflowType IN ('Hold', 'WaitlistEntry')", f.SKU))
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func readWorkflows(ctx context.Context, c client.Client, f *Facts) error {
 	group.SetLimit(16)
 	for id := range ids {
 		group.Go(func() error {
-			w, ok, err := readWorkflow(ctx, c, id)
+			w, ok, err := c.workflow(ctx, id)
 			if err != nil || !ok {
 				return err
 			}
@@ -69,8 +70,8 @@ func List(ctx context.Context, c client.Client, query string) ([]string, error) 
 	}
 }
 
-func readWorkflow(ctx context.Context, c client.Client, id string) (Workflow, bool, error) {
-	d, err := c.DescribeWorkflow(ctx, id, "")
+func (c *Checker) workflow(ctx context.Context, id string) (Workflow, bool, error) {
+	d, err := c.Temporal.DescribeWorkflow(ctx, id, "")
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {
 		return Workflow{}, false, nil
@@ -84,13 +85,13 @@ func readWorkflow(ctx context.Context, c client.Client, id string) (Workflow, bo
 		Started: d.WorkflowStartTime,
 		Events:  int64(d.HistoryLength),
 	}
-	history := c.GetWorkflowHistory(ctx, id, d.WorkflowExecution.RunID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	history := c.Temporal.GetWorkflowHistory(ctx, id, d.WorkflowExecution.RunID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		e, err := history.Next()
 		if err != nil {
 			return w, false, fmt.Errorf("history of %s: %w", id, err)
 		}
-		if err := w.read(e); err != nil {
+		if err := w.read(e, c.json); err != nil {
 			return w, false, fmt.Errorf("history of %s, event %d: %w", id, e.GetEventId(), err)
 		}
 	}
@@ -99,17 +100,16 @@ func readWorkflow(ctx context.Context, c client.Client, id string) (Workflow, bo
 
 // read takes from one event what the rules need. An answer of the gate shows
 // as a completed activity, or as the marker of a local one.
-func (w *Workflow) read(e *historypb.HistoryEvent) error {
+func (w *Workflow) read(e *historypb.HistoryEvent, read func(*commonpb.Payloads, any) error) error {
 	switch e.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
 		var in struct {
 			Phone string `json:"phone"`
 		}
-		data := e.GetWorkflowExecutionStartedEventAttributes().GetInput().GetPayloads()
-		if w.Type != "WaitlistEntry" || len(data) == 0 {
+		if w.Type != "WaitlistEntry" {
 			return nil
 		}
-		if err := json.Unmarshal(data[0].GetData(), &in); err != nil {
+		if err := read(e.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in); err != nil {
 			return err
 		}
 		w.Phone = in.Phone
@@ -121,14 +121,25 @@ func (w *Workflow) read(e *historypb.HistoryEvent) error {
 		var out struct {
 			State string `json:"state"`
 		}
-		data := e.GetWorkflowExecutionCompletedEventAttributes().GetResult().GetPayloads()
-		if len(data) == 0 {
-			return nil
-		}
-		if err := json.Unmarshal(data[0].GetData(), &out); err != nil {
+		if err := read(e.GetWorkflowExecutionCompletedEventAttributes().GetResult(), &out); err != nil {
 			return err
 		}
 		w.Result = out.State
 	}
 	return nil
+}
+
+// json reads the first of payloads, if there is one.
+func (c *Checker) json(payloads *commonpb.Payloads, out any) error {
+	all := payloads.GetPayloads()
+	if len(all) == 0 {
+		return nil
+	}
+	if c.Codec != nil {
+		var err error
+		if all, err = c.Codec.Decode(all[:1]); err != nil {
+			return err
+		}
+	}
+	return json.Unmarshal(all[0].GetData(), out)
 }
