@@ -72,7 +72,7 @@ func TestServicesGetTheConfiguration(t *testing.T) {
 func TestAServiceSaysThatTemporalIsToldInClear(t *testing.T) {
 	plain(t)
 	ok := func(context.Context, *config.Config, *slog.Logger) error { return nil }
-	real := []string{
+	production := []string{
 		"worker", "--set", "shop.name=Test", "--set", "sms.provider=console", "--set", "http.public_url=http://127.0.0.1:8080",
 		"--set", "secrets.person=person-secret-of-test", "--set", "secrets.main=main-secret-of-test", "--set", "secrets.links=1:link-secret-of-test",
 		"--set", "secrets.api_keys=shop:api-key-of-the-test", "--set", "secrets.inventory=whsec_aW52ZW50b3J5LW9mLXRoZS10ZXN0",
@@ -81,8 +81,8 @@ func TestAServiceSaysThatTemporalIsToldInClear(t *testing.T) {
 		args []string
 		says int
 	}{
-		"no key": {real, 1},
-		"a key":  {append(real, "--set", "secrets.payload_keys=a:YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE="), 0},
+		"no key": {production, 1},
+		"a key":  {append(production, "--set", "secrets.payload_keys=a:YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE="), 0},
 		"dev":    {append([]string{"worker"}, devFlags...), 0},
 	} {
 		t.Run(name, func(t *testing.T) {

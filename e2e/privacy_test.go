@@ -199,8 +199,8 @@ func (s privateStory) redisKeepsNothing(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
 	find := leak.New(private)
-	any := func(text string) bool { return len(find.In([]byte(text))) > 0 }
-	keys, err := s.h.check.KeysWith(ctx, any)
+	holds := func(text string) bool { return len(find.In([]byte(text))) > 0 }
+	keys, err := s.h.check.KeysWith(ctx, holds)
 	require.NoError(t, err)
 	require.Empty(t, keys)
 	require.NoError(t, s.h.redis.Set(ctx, "end-of-story", "end-of-story", 0).Err())
@@ -212,7 +212,7 @@ func (s privateStory) redisKeepsNothing(t *testing.T) {
 	for name, value := range private {
 		require.NoError(t, s.h.redis.HSet(ctx, "planted", "field", value).Err())
 		require.NoError(t, s.h.redis.Set(ctx, "planted:"+value, name, 0).Err())
-		keys, err := s.h.check.KeysWith(ctx, any)
+		keys, err := s.h.check.KeysWith(ctx, holds)
 		require.NoError(t, err)
 		require.ElementsMatch(t, []string{"planted", "planted:" + value}, keys, name)
 		require.Contains(t, find.In([]byte(s.appendOnlyFile(t, value))), name)
