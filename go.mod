@@ -14,6 +14,7 @@ require (
 	github.com/spf13/viper v1.21.0
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 	github.com/stretchr/testify v1.12.1
+	github.com/stripe/stripe-go/v84 v84.4.1
 	github.com/twilio/twilio-go v1.31.0
 	go.temporal.io/api v1.64.3
 	go.temporal.io/sdk v1.51.0
