@@ -40,7 +40,7 @@ func plain(t *testing.T) {
 }
 
 var devFlags = []string{
-	"--set", "mode=dev", "--set", "shop.name=Test", "--set", "sms.provider=console", "--set", "http.public_url=http://127.0.0.1:8080",
+	"--set", "mode=dev", "--set", "shop.name=Test", "--set", "sms.provider=console", "--set", "payment.provider=none", "--set", "http.public_url=http://127.0.0.1:8080",
 }
 
 func TestServicesGetTheConfiguration(t *testing.T) {

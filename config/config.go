@@ -22,6 +22,7 @@ type Config struct {
 	Join     Join     `mapstructure:"join"`
 	Missed   Missed   `mapstructure:"missed"`
 	SMS      SMS      `mapstructure:"sms"`
+	Payment  Payment  `mapstructure:"payment"`
 	Phone    Phone    `mapstructure:"phone"`
 	Secrets  Secrets  `mapstructure:"secrets"`
 
@@ -116,6 +117,28 @@ type Twilio struct {
 	From             string `mapstructure:"from"`
 	MessagingService string `mapstructure:"messaging_service"`
 	BaseURL          string `mapstructure:"base_url"` // another API host, for a stand-in
+}
+
+// Payment is who takes the shop's payments: whom to ask for a refund, and to
+// end what a shopper has begun for a hold that is over.
+type Payment struct {
+	Provider string         `mapstructure:"provider"` // "none", "webhook" or "stripe", never guessed
+	Timeout  time.Duration  `mapstructure:"timeout"`  // of one call
+	Webhook  PaymentWebhook `mapstructure:"webhook"`
+	Stripe   PaymentStripe  `mapstructure:"stripe"`
+}
+
+// PaymentWebhook is the shop's endpoint for refund.requested.
+type PaymentWebhook struct {
+	URL     string   `mapstructure:"url"`
+	Secrets []string `mapstructure:"secrets"` // "whsec_…", each signs
+}
+
+// PaymentStripe is the Stripe account.
+type PaymentStripe struct {
+	Key            string   `mapstructure:"key"`
+	WebhookSecrets []string `mapstructure:"webhook_secrets"` // "whsec_…", any verifies
+	BaseURL        string   `mapstructure:"base_url"`        // another API host, for a stand-in
 }
 
 // Phone is how numbers without a country are read.

@@ -70,6 +70,15 @@ var keys = []key{
 	{name: "sms.twilio.from", def: "", rule: twilioFrom(), doc: "The number or sender id that texts come from."},
 	{name: "sms.twilio.messaging_service", def: "", rule: messagingService(), doc: "A messaging service, in place of one number."},
 	{name: "sms.twilio.base_url", def: "", rule: urlOrEmpty(), doc: "Another API host, for a stand-in."},
+
+	{name: "payment.provider", def: "", rule: oneOf("none", "webhook", "stripe"), doc: "Must be set, never guessed: who is asked for refunds, see [payment.md](payment.md). `none`: money that made no sale waits for a person."},
+	{name: "payment.timeout", def: 10 * time.Second, rule: between(time.Second, time.Minute), doc: "Of one call to the shop's endpoint or to Stripe."},
+	{name: "payment.webhook.url", def: "", rule: refundEndpoint(), doc: "The shop's endpoint for the event `refund.requested`."},
+	{name: "payment.webhook.secrets", def: []string{}, rule: refundSecrets(), doc: "Its secrets (Standard Webhooks); each signs, so that the shop can change them one by one.", secret: true},
+	{name: "payment.stripe.key", def: "", rule: stripeKey(), doc: "Stripe's secret or restricted key. Events of the other mode, test or live, are ignored.", secret: true},
+	{name: "payment.stripe.webhook_secrets", def: []string{}, rule: stripeHookSecrets(), doc: "Signing secrets of the webhook endpoint in the Stripe Dashboard; each is accepted.", secret: true},
+	{name: "payment.stripe.base_url", def: "", rule: secureURLOrEmpty(), doc: "Another API host, for a stand-in."},
+
 	{name: "phone.default_region", def: "US", rule: region(), doc: "The country of numbers typed without one."},
 
 	{name: "secrets.person", def: "", rule: secret(), doc: "Turns phone numbers into persons. Set once, never changed: with it every person would change.", secret: true},

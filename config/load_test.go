@@ -16,6 +16,7 @@ var base = map[string]string{
 	"shop.name":         "Stoelen",
 	"http.public_url":   "https://stoelen.example",
 	"sms.provider":      "console",
+	"payment.provider":  "none",
 	"secrets.person":    "person-secret-of-the-test",
 	"secrets.main":      "main-secret-of-the-test",
 	"secrets.links":     "7:link-secret-of-the-test",
@@ -124,13 +125,14 @@ func TestDefaults(t *testing.T) {
 // B120: no file, only the environment; every field of the struct.
 func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 	set := map[string]string{
-		"mode": "dev", "shop.name": "Another", "sms.provider": "console", "gate.fence": "off", "hold.after": "page",
+		"mode": "dev", "shop.name": "Another", "sms.provider": "console", "payment.provider": "none", "gate.fence": "off", "hold.after": "page",
 		"http.public_addr": ":1", "http.api_addr": ":2", "http.ops_addr": ":3", "http.public_url": "http://shop.example",
 		"redis.addrs": "10.0.0.1:1, 10.0.0.2:2", "redis.tls": "true", "redis.db": "0", "gate.reopen_wait": "77s",
 		"temporal.address": "t.example:7233", "sms.twilio.base_url": "http://127.0.0.1:9", "phone.default_region": "NL",
 		"missed.keep": "0", "sms.segments_per_second": "2.5", "secrets.links": "1:aaaaaaaaaaaaaaaa,2:bbbbbbbbbbbbbbbb",
 		"secrets.api_keys": "a:aaaaaaaaaaaaaaaa,b:bbbbbbbbbbbbbbbb", "secrets.inventory": "whsec_YWFhYWFhYWFhYWFhYWFhYQ==",
 		"temporal.ui_origins": "http://a.example,https://b.example:8443", "secrets.payload_keys": "b:" + keyB + ",a:" + keyA,
+		"payment.webhook.secrets": "whsec_a,whsec_b", "payment.stripe.webhook_secrets": "whsec_c,whsec_d", "payment.stripe.base_url": "http://127.0.0.1:8",
 	}
 	want := map[string]any{
 		"redis.addrs": []string{"10.0.0.1:1", "10.0.0.2:2"}, "redis.tls": true, "redis.db": 0, "missed.keep": 0,
@@ -138,6 +140,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 		"secrets.links":    []string{"1:aaaaaaaaaaaaaaaa", "2:bbbbbbbbbbbbbbbb"},
 		"secrets.api_keys": []string{"a:aaaaaaaaaaaaaaaa", "b:bbbbbbbbbbbbbbbb"}, "secrets.inventory": []string{"whsec_YWFhYWFhYWFhYWFhYWFhYQ=="},
 		"temporal.ui_origins": []string{"http://a.example", "https://b.example:8443"}, "secrets.payload_keys": []string{"b:" + keyB, "a:" + keyA},
+		"payment.webhook.secrets": []string{"whsec_a", "whsec_b"}, "payment.stripe.webhook_secrets": []string{"whsec_c", "whsec_d"},
 	}
 	for name, typ := range leaves(reflect.TypeFor[Config](), "") {
 		def := known[name].def

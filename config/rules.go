@@ -137,7 +137,19 @@ func webURL(v string) (*url.URL, bool) {
 func publicURL() rule {
 	return must("an absolute https URL without a slash at its end; http only in dev or for a loopback host", func(v string, c *Config) bool {
 		u, ok := webURL(v)
-		return ok && !strings.HasSuffix(v, "/") && (u.Scheme == "https" || c.Mode == ModeDev || loopback(u.Hostname()))
+		return ok && !strings.HasSuffix(v, "/") && secure(u, c)
+	})
+}
+
+// secure says that what travels there is not for everybody to read.
+func secure(u *url.URL, c *Config) bool {
+	return u.Scheme == "https" || c.Mode == ModeDev || loopback(u.Hostname())
+}
+
+func secureURLOrEmpty() rule {
+	return must("an absolute https URL, http only in dev or for a loopback host, or empty", func(v string, c *Config) bool {
+		u, ok := webURL(v)
+		return v == "" || ok && secure(u, c)
 	})
 }
 

@@ -124,16 +124,18 @@ func optional(list rule) rule {
 }
 
 func webhookSecrets() rule {
-	return items("one or more whsec_ with the base64 of at least 16 bytes", func(item string, c *Config) (string, string) {
-		key, ok := webhookKey(item)
-		switch {
-		case !ok:
-			return "whsec_ and base64", ""
-		case c.Mode != ModeDev && published(item):
-			return weak(item, c), ""
-		case len(key) < minSecret:
-			return fmt.Sprintf("the base64 of at least %d bytes", minSecret), ""
-		}
-		return "", string(key)
-	})
+	return items("one or more whsec_ with the base64 of at least 16 bytes", webhookSecret)
+}
+
+func webhookSecret(item string, c *Config) (complaint, unique string) {
+	key, ok := webhookKey(item)
+	switch {
+	case !ok:
+		return "whsec_ and base64", ""
+	case c.Mode != ModeDev && published(item):
+		return weak(item, c), ""
+	case len(key) < minSecret:
+		return fmt.Sprintf("the base64 of at least %d bytes", minSecret), ""
+	}
+	return "", string(key)
 }

@@ -49,6 +49,9 @@ var bad = map[string][]string{
 	"sms.segments_per_second": {"0", "-1", "NaN", "Inf", ""},
 	"sms.sent_grace":          {"-1s", "61m", "1500ms", ""},
 	"sms.twilio.base_url":     {"twilio", "ftp://x"},
+	"payment.provider":        {"Stripe", "both", ""},
+	"payment.timeout":         {"999ms", "61s", "10", ""},
+	"payment.stripe.base_url": {"stripe", "ftp://x", "http://stripe.example", "https://u:p@stripe.example"},
 	"phone.default_region":    {"", "us", "XX", "USA"},
 	"secrets.person":          {"", "123456789012345", " padded-secret-of-16 ", DevPersonSecret},
 	"secrets.main":            {"", "short", DevMainSecret},
@@ -113,6 +116,7 @@ func TestEdgesAreRight(t *testing.T) {
 		"temporal.ui_origins":  {""},
 		"secrets.payload_keys": {"2026-11:" + keyA, "b:" + keyB + ",a:" + keyA},
 		"sms.outbox":           {""},
+		"payment.timeout":      {"1s", "60s", "2500ms"},
 		"phone.default_region": {"NL"},
 	} {
 		for _, value := range values {
@@ -290,7 +294,8 @@ func TestValidateOfAHandMadeConfig(t *testing.T) {
 func TestNoSecretIsShown(t *testing.T) {
 	const mark = "do-not-show-me-ever"
 	environ(t, map[string]string{
-		"redis.password": mark, "sms.twilio.auth_token": mark, "secrets.person": mark + "1", "secrets.main": mark + "2",
+		"redis.password": mark, "sms.twilio.auth_token": mark, "payment.provider": "stripe", "payment.stripe.key": "sk_live_" + mark,
+		"payment.stripe.webhook_secrets": "whsec_" + mark, "payment.webhook.secrets": "whsec_" + mark, "payment.webhook.url": "https://shop.example", "secrets.person": mark + "1", "secrets.main": mark + "2",
 		"secrets.links": "1:" + mark, "secrets.api_keys": "shop:" + mark, "secrets.inventory": "whsec_ZG8tbm90LXNob3ctbWUtZXZlcg==",
 		"secrets.payload_keys": "a:ZG8tbm90LXNob3ctbWUtZXZlci1kby1ub3Qtc2hvdy0=",
 	})
@@ -302,13 +307,15 @@ func TestNoSecretIsShown(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&shown, nil)).Info("x", "config", cfg, "copy", *cfg, "secrets", cfg.Secrets)
 	slog.New(slog.NewTextHandler(&shown, nil)).Info("x", "config", cfg, "copy", *cfg, "secrets", cfg.Secrets)
 	fmt.Fprintf(&shown, "%v %+v %s %v %+v %v", cfg, cfg, cfg, *cfg, *cfg, cfg.Secrets)
+	fmt.Fprintf(&shown, "%v %+v %s %v %+v", cfg.Payment, cfg.Payment, cfg.Payment, cfg.Payment.Stripe, &cfg.Payment.Webhook)
+	slog.New(slog.NewTextHandler(&shown, nil)).Info("x", "payment", cfg.Payment, "stripe", cfg.Payment.Stripe, "webhook", cfg.Payment.Webhook)
 	require.NotContains(t, shown.String(), mark)
 	require.NotContains(t, shown.String(), "ZG8tbm90")
 	require.Contains(t, shown.String(), "hold.ttl", "it shows the rest")
 
 	// Every field of Secrets is a secret key, and so is all that is called one.
 	for name := range leaves(reflect.TypeFor[Config](), "") {
-		if strings.HasPrefix(name, "secrets.") || strings.Contains(name, "password") || strings.Contains(name, "token") {
+		if strings.HasPrefix(name, "secrets.") || strings.Contains(name, "password") || strings.Contains(name, "token") || strings.Contains(name, "secret") || strings.HasSuffix(name, ".key") {
 			require.True(t, known[name].secret, name)
 		}
 	}

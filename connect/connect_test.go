@@ -20,7 +20,7 @@ import (
 func devConfig(t *testing.T, overrides ...string) *config.Config {
 	t.Helper()
 	cfg, err := config.Load("", append([]string{
-		"mode=dev", "shop.name=Test", "sms.provider=console", "http.public_url=http://127.0.0.1:8080",
+		"mode=dev", "shop.name=Test", "sms.provider=console", "payment.provider=none", "http.public_url=http://127.0.0.1:8080",
 	}, overrides...))
 	require.NoError(t, err)
 	return cfg

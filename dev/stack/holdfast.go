@@ -22,6 +22,7 @@ func (s *Stack) env() []string {
 		"HOLDFAST_REDIS_ADDRS":             s.redisAddr,
 		"HOLDFAST_TEMPORAL_ADDRESS":        s.temporalAddr,
 		"HOLDFAST_TEMPORAL_NAMESPACE":      s.namespace(),
+		"HOLDFAST_PAYMENT_PROVIDER":        "none",
 		"HOLDFAST_SMS_PROVIDER":            "console",
 		"HOLDFAST_SMS_OUTBOX":              s.TextsFile(),
 		"HOLDFAST_SMS_SEGMENTS_PER_SECOND": "100", // the console costs nothing
