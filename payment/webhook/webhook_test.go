@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,7 +32,7 @@ type shop struct {
 	bad     int // calls that no known secret has signed
 	paid    map[string]Data
 	ids     map[string]bool // webhook-ids
-	url     string
+	last    []byte          // body
 }
 
 func newShop(t *testing.T, answers ...int) (*shop, payment.Port) {
@@ -38,7 +40,6 @@ func newShop(t *testing.T, answers ...int) (*shop, payment.Port) {
 	s := &shop{answers: answers, paid: map[string]Data{}, ids: map[string]bool{}}
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
-	s.url = srv.URL
 	sender, err := events.NewSender(events.Endpoint{URL: srv.URL, Secrets: []string{secret}, Timeout: 5 * time.Second})
 	require.NoError(t, err)
 	return s, New(sender)
@@ -55,6 +56,7 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
+	s.last = raw
 	var e struct {
 		Type string
 		Data Data
@@ -109,6 +111,30 @@ func TestRefundIsAskedOfTheShop(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, s.paid[r.PaymentID].Amount)
 	require.Empty(t, s.paid[r.PaymentID].Currency)
+}
+
+// What docs/payment.md shows a shop is what it gets.
+func TestTheDocsShowTheEventAsItIs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/payment.md")
+	require.NoError(t, err)
+	_, example, _ := strings.Cut(string(page), "```json\n")
+	example, _, found := strings.Cut(example, "```")
+	require.True(t, found)
+	var shown struct {
+		Timestamp time.Time
+		Sequence  int64
+		Data      Data
+	}
+	require.NoError(t, json.Unmarshal([]byte(example), &shown))
+
+	s, port := newShop(t)
+	d := shown.Data
+	_, err = port.RequestRefund(t.Context(), payment.Refund{
+		PaymentID: d.PaymentID, HoldID: d.HoldID, PaymentRef: d.PaymentRef, SaleRef: d.SaleRef, Cause: d.Cause,
+		Money: &contract.Money{Amount: *d.Amount, Currency: d.Currency}, RequestedAt: shown.Timestamp, Sequence: shown.Sequence,
+	})
+	require.NoError(t, err)
+	require.JSONEq(t, example, string(s.last))
 }
 
 // Lost answers, refusals and twenty askers at once are one refund to a shop
