@@ -155,7 +155,7 @@ func index(s *stripetest.Server, call string) int {
 	return -1
 }
 
-// The shopper was faster than the end of the hold, before we look and between
+// B21: the shopper was faster than the end of the hold, before we look and between
 // our look and our word: no error, as the webhook brings the money.
 func TestPaidMeanwhileIsNoError(t *testing.T) {
 	t.Run("before", func(t *testing.T) {

@@ -68,6 +68,7 @@ func passes(t *testing.T, err error) *payment.Error {
 	return e
 }
 
+// B28: the return page and the webhook must not name one payment twice.
 func TestOnlyPaymentIntentsNameMoney(t *testing.T) {
 	_, a := standIn(t)
 	require.Equal(t, "stripe", a.Name())

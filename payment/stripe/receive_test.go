@@ -1,6 +1,8 @@
 package stripe
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +147,29 @@ func TestEveryEventHasItsMeaning(t *testing.T) {
 	require.Empty(t, s.Calls(), "payments are read without asking Stripe")
 }
 
+// The page says which events to select; each of them is read.
+func TestTheDocsNameEventsThatAreRead(t *testing.T) {
+	page, err := os.ReadFile("../../docs/payment.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(page), "| event | means |")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "5. **A key**")
+	names := regexp.MustCompile("`((?:payment_intent|checkout|refund)\\.[a-z_.]+)`").FindAllStringSubmatch(table, -1)
+	require.Len(t, names, 13)
+	s, a := standIn(t)
+	ref := paid(s, holdID)
+	for _, name := range names {
+		id := ref
+		switch strings.Split(name[1], ".")[0] {
+		case "checkout":
+			id = s.Session(holdID, ref, 1250, "eur")
+		case "refund":
+			id = s.RefundByHand(ref, 1250)
+		}
+		require.NotContains(t, receive(t, s, a, name[1], id, nil).Reason, "not an event", name[1])
+	}
+}
+
 // What is not ours, or cannot be: never an error, as Stripe would send it again
 // for days.
 func TestNotOurs(t *testing.T) {
@@ -263,7 +288,7 @@ func TestARefundByHandSettles(t *testing.T) {
 	require.Equal(t, Ignored, got.Kind)
 }
 
-// Without an answer the event is asked for again; a refund that is gone is not.
+// B65: without an answer the event is asked for again; a refund that is gone is not.
 func TestARefundEventDuringAnOutage(t *testing.T) {
 	s, a := standIn(t)
 	re := s.RefundByHand(paid(s, ""), 1250)
@@ -279,8 +304,9 @@ func TestARefundEventDuringAnOutage(t *testing.T) {
 	require.Equal(t, Ignored, receive(t, s, a, "refund.updated", re, nil).Kind)
 }
 
-// Whatever order and however often: the events of a payment that succeeded never
-// end its hold, and say one sale under one name.
+// B25, B28, B67, B68: whatever order and however often, under whatever event
+// ids, the events of a payment that succeeded never end its hold, and say one
+// sale under one name.
 func TestOrderAndRepeatsAreHarmless(t *testing.T) {
 	s, a := standIn(t)
 	ref := s.Intent(holdID, 1250, "eur")
@@ -299,6 +325,10 @@ func TestOrderAndRepeatsAreHarmless(t *testing.T) {
 	s.Set(cs, stripetest.Object{"payment_status": "paid"})
 	add("checkout.session.async_payment_succeeded", cs)
 	add("charge.succeeded", ref)
+	old := s.Session(holdID, "", 1250, "eur") // one that the shopper came back from
+	s.Set(old, stripetest.Object{"status": "expired"})
+	add("checkout.session.expired", old)
+	add("payment_intent.canceled", s.Intent(holdID, 1250, "eur"))
 
 	rapid.Check(t, func(t *rapid.T) {
 		order := rapid.SliceOfN(rapid.IntRange(0, len(bodies)-1), 1, 40).Draw(t, "order")

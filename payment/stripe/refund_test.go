@@ -308,25 +308,31 @@ func TestTheKeyIsNotShown(t *testing.T) {
 
 // Slow, endless or wandering answers cost neither time nor memory nor the key.
 func TestAnswersAreBounded(t *testing.T) {
-	elsewhere := 0
+	elsewhere, sent := 0, make(chan int, 1)
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
 	defer other.Close()
 	for name, answer := range map[string]http.HandlerFunc{
 		"hangs":     func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		"redirects": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusFound) },
 		"endless": func(w http.ResponseWriter, _ *http.Request) {
-			chunk := make([]byte, 1<<16)
-			for range 1 << 14 {
-				if _, err := w.Write(chunk); err != nil {
-					return
+			n := 0
+			for chunk := make([]byte, 1<<16); n < 1<<28; {
+				m, err := w.Write(chunk)
+				if n += m; err != nil {
+					break
 				}
 			}
+			sent <- n
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := httptest.NewServer(answer)
 			defer srv.Close()
-			a, err := New(Account{Key: "sk_test_1", WebhookSecrets: []string{hookSecret}, BaseURL: srv.URL, Timeout: 300 * time.Millisecond})
+			timeout := 300 * time.Millisecond
+			if name == "endless" {
+				timeout = time.Minute
+			}
+			a, err := New(Account{Key: "sk_test_1", WebhookSecrets: []string{hookSecret}, BaseURL: srv.URL, Timeout: timeout})
 			require.NoError(t, err)
 			_, err = a.Status(t.Context(), payment.Attempt{HoldID: holdID, Ref: "pi_1"})
 			e := passes(t, err)
@@ -335,6 +341,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		})
 	}
 	require.Zero(t, elsewhere)
+	require.Less(t, <-sent, 1<<27, "cut by size, not by time")
 
 	s, a := standIn(t)
 	ctx, cancel := context.WithCancel(t.Context())
