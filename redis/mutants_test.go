@@ -27,7 +27,6 @@ var mutants = []struct{ file, from, to string }{
 	{"walk_in.lua", "if open_to_all() < units then", "if available() < units then"},
 	{"walk_in.lua", "if room(person) < units then", "if false then"},
 	{"walk_in.lua", "redis.call('ZCOUNT', K_LEASES, '-inf', NOW) == 0 and", "true and"},
-	{"refusal.lua", "redis.call('ZCOUNT', K_LEASES, '-inf', NOW) == 0)", "true)"},
 	{"refusal.lua", "redis.call('HEXISTS', K_HOLDS, ARGV[10]) == 0", "true"},
 	{"refusal.lua", "S.offered > 0 or line > 0", "line > 0"},
 	{"refusal.lua", "and S.paused == 0", "and true"},
