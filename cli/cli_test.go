@@ -73,7 +73,7 @@ func TestAServiceSaysThatTemporalIsToldInClear(t *testing.T) {
 	plain(t)
 	ok := func(context.Context, *config.Config, *slog.Logger) error { return nil }
 	production := []string{
-		"worker", "--set", "shop.name=Test", "--set", "sms.provider=console", "--set", "http.public_url=http://127.0.0.1:8080",
+		"worker", "--set", "shop.name=Test", "--set", "payment.provider=none", "--set", "sms.provider=console", "--set", "http.public_url=http://127.0.0.1:8080",
 		"--set", "secrets.person=person-secret-of-test", "--set", "secrets.main=main-secret-of-test", "--set", "secrets.links=1:link-secret-of-test",
 		"--set", "secrets.api_keys=shop:api-key-of-the-test", "--set", "secrets.inventory=whsec_aW52ZW50b3J5LW9mLXRoZS10ZXN0",
 	}
