@@ -329,7 +329,8 @@ type PaymentStatus struct {
 	Cause      string `json:"cause"`
 	State      string `json:"state"`
 	Reference  string `json:"reference,omitempty"`
-	Raw        []byte `json:"raw,omitempty"` // an undecodable payload, as it came
+	ByHand     string `json:"by_hand,omitempty"` // why no machine can make the refund, and what to do
+	Raw        []byte `json:"raw,omitempty"`     // an undecodable payload, as it came
 }
 
 // ReconcileInput starts the check of one SKU whose gate is closed.

@@ -176,3 +176,13 @@ func (r Refund) Check() error {
 		Do: "look at the hold and the payment; if money has to go back, " + SettleByHand(r.PaymentID),
 	}
 }
+
+// RetryAfter is what the provider asked to wait before another try, 0 when it
+// asked for nothing.
+func RetryAfter(err error) time.Duration {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.RetryAfter
+	}
+	return 0
+}

@@ -18,6 +18,7 @@ import (
 	"holdfast/contract"
 	"holdfast/keys"
 	"holdfast/launch"
+	"holdfast/payment"
 	"holdfast/redis"
 	"holdfast/sms"
 	"holdfast/workflows"
@@ -42,6 +43,10 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 		return err
 	}
 	sender, err := newSender(cfg)
+	if err != nil {
+		return err
+	}
+	port, err := connect.Payment(cfg)
 	if err != nil {
 		return err
 	}
@@ -74,7 +79,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	background.Go(func() { wakeBooks(ctx, gate, l, log) })
-	w := newWorkers(c, cfg, gate, l, ring, sender)
+	w := newWorkers(c, cfg, gate, l, ring, sender, port)
 	if !answered {
 		background.Go(func() {
 			if err := connect.CheckRedisLater(ctx, rdb, log); err != nil {
@@ -106,7 +111,7 @@ type workers struct {
 	fatal chan error
 }
 
-func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, ring *keys.Ring, sender sms.Sender) workers {
+func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, ring *keys.Ring, sender sms.Sender, port payment.Port) workers {
 	w := workers{fatal: make(chan error, 3)}
 	opts := worker.Options{
 		DisableRegistrationAliasing: true,
@@ -121,6 +126,7 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 	main.RegisterActivity(&activities.Holds{Guard: guard, Gate: gate, Payments: l})
 	main.RegisterActivity(&activities.Entries{Guard: guard, Gate: gate})
 	main.RegisterActivity(&activities.Stock{Guard: guard, Gate: gate, Entries: l, Keys: ring})
+	main.RegisterActivity(&activities.Refunds{Port: port})
 	main.RegisterActivity(&activities.Reconciles{Guard: guard, Gate: gate, Books: l, Workflows: c})
 
 	opts.DisableWorkflowWorker = true

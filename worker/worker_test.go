@@ -18,6 +18,7 @@ import (
 	"holdfast/contract"
 	"holdfast/keys"
 	"holdfast/launch"
+	"holdfast/payment"
 	"holdfast/redis"
 	"holdfast/sms"
 )
@@ -55,7 +56,7 @@ func TestWorkersRegisterEverythingOnce(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	require.NotPanics(t, func() {
-		w := newWorkers(c, &config.Config{}, redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{})
+		w := newWorkers(c, &config.Config{}, redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{}, payment.None())
 		require.Len(t, w.all, 2)
 	})
 }

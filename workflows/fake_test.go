@@ -45,6 +45,7 @@ type world struct {
 	drain    func() redis.DrainOutcome
 	settings []redis.SettingsRequest
 	checks   int // how often Reconcile was asked for
+	provider provider
 }
 
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -61,6 +62,7 @@ func newWorld(t *testing.T) *world {
 	w.RegisterActivity(&activities.Entries{Guard: guard, Gate: w})
 	w.RegisterActivity(&activities.Texts{Guard: guard, Gate: w, Sender: w, Links: w, Shop: "Nordlicht", PublicURL: "https://nordlicht.example"})
 	w.RegisterActivity(&activities.Stock{Guard: guard, Gate: w})
+	w.RegisterActivity(&activities.Refunds{Port: &w.provider})
 	return w
 }
 

@@ -3,8 +3,10 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"holdfast/activities"
@@ -23,12 +25,16 @@ func Payment(ctx workflow.Context, in contract.PaymentInput) (contract.PaymentSt
 	return p.run()
 }
 
+var refundActivities *activities.Refunds
+
 type moneyOwner struct {
 	ctx      workflow.Context
 	in       contract.PaymentInput
 	status   contract.PaymentStatus
 	decision contract.PaymentDecision
 	settled  workflow.ReceiveChannel
+	saleRef  string          // the payment that made the hold's sale, when another did
+	request  workflow.Future // of the refund, until it was answered
 }
 
 func newMoneyOwner(ctx workflow.Context, in contract.PaymentInput) *moneyOwner {
@@ -72,8 +78,12 @@ func (p *moneyOwner) run() (contract.PaymentStatus, error) {
 	}
 	p.decision = contract.PaymentDecision{State: state, Outcome: outcome}
 	p.become(state)
+	if state == contract.PaymentRefundPending {
+		p.requestRefund()
+	}
 	for p.status.State != contract.PaymentSold && p.status.State != contract.PaymentRefundSettled {
-		if err := workflow.Await(p.ctx, func() bool { return p.settled.Len() > 0 }); err != nil {
+		err := workflow.Await(p.ctx, func() bool { return p.settled.Len() > 0 || p.request != nil && p.request.IsReady() })
+		if err != nil {
 			return contract.PaymentStatus{}, err
 		}
 		var m contract.RefundSettled
@@ -81,6 +91,10 @@ func (p *moneyOwner) run() (contract.PaymentStatus, error) {
 			p.status.Reference = m.Reference
 			workflow.GetLogger(p.ctx).Info("payment settled", "payment", p.in.PaymentID, "actor", m.Actor)
 			p.become(contract.PaymentRefundSettled)
+			continue
+		}
+		if p.request != nil && p.request.IsReady() {
+			p.requested()
 		}
 	}
 	err = workflow.Await(p.ctx, func() bool { return workflow.AllHandlersFinished(p.ctx) })
@@ -110,7 +124,7 @@ func (p *moneyOwner) settle() (state, outcome string, err error) {
 		case out.Verdict == redis.Unknown:
 			return p.park(), outcome, nil
 		case out.Verdict == redis.Conflict:
-			outcome = contract.ConfirmConflict
+			outcome, p.saleRef = contract.ConfirmConflict, out.PaymentRef
 		case out.Verdict == redis.AmountMismatch:
 			outcome = contract.ConfirmAmountMismatch
 		}
@@ -129,6 +143,47 @@ func (p *moneyOwner) settle() (state, outcome string, err error) {
 	return contract.PaymentRefundPending, outcome, nil
 }
 
+// requestRefund asks for the money to go back until somebody outside owns the
+// request. A person may settle the Payment meanwhile.
+func (p *moneyOwner) requestRefund() {
+	now := workflow.Now(p.ctx)
+	money, err := newMoney(p.in.Amount, p.in.Currency)
+	if err != nil {
+		money = nil // said when the gate was asked
+	}
+	ctx := workflow.WithActivityOptions(p.ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Minute,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 5 * time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Minute},
+		Summary:             "ask for the refund",
+	})
+	p.request = workflow.ExecuteActivity(ctx, refundActivities.RequestRefund, activities.RequestRefundInput{
+		PaymentID: p.in.PaymentID, HoldID: p.in.HoldID, PaymentRef: p.in.PaymentRef, SaleRef: p.saleRef, Amount: money, Cause: p.in.Cause,
+		RequestedAt: now, Sequence: now.UnixMicro(),
+	})
+}
+
+// requested takes the answer to the request. A request that failed for good
+// leaves the money to a person.
+func (p *moneyOwner) requested() {
+	var out activities.RefundRequested
+	if err := p.request.Get(p.ctx, &out); err != nil {
+		out = activities.RefundRequested{ByHand: err.Error()}
+	}
+	p.request = nil
+	switch {
+	case out.ByHand != "":
+		p.status.ByHand = out.ByHand
+		workflow.GetLogger(p.ctx).Error("no machine can make this refund: a person must", "payment", p.in.PaymentID, "reason", out.ByHand)
+		p.become(contract.PaymentRefundPending)
+	case out.Settled:
+		p.status.Reference = out.Reference
+		p.become(contract.PaymentRefundSettled)
+	default:
+		p.status.Reference = out.Reference
+		p.become(contract.PaymentRefundReported)
+	}
+}
+
 // park leaves the money to a person.
 func (p *moneyOwner) park() string {
 	workflow.GetLogger(p.ctx).Error("payment parked: a person must decide", "payment", p.in.PaymentID, "hold", p.in.HoldID, "cause", p.in.Cause)
@@ -140,13 +195,19 @@ const sendSettled = "send the signal `" + contract.SignalRefundSettled + "` with
 	"`{\"reference\":\"re_123\",\"actor\":\"you\"}`: the provider's reference and your name"
 
 func (p *moneyOwner) become(state string) {
+	if p.status.State != state {
+		setState(p.ctx, state)
+	}
 	p.status.State = state
-	setState(p.ctx, state)
 	next := "closes"
-	switch state {
-	case contract.PaymentRefundPending:
-		next = "**a person must pay this money back**, then " + sendSettled
-	case contract.PaymentParked:
+	switch {
+	case state == contract.PaymentRefundPending && p.status.ByHand != "":
+		next = "**a person must pay this money back**, then " + sendSettled + "; why: " + verbatim(p.status.ByHand)
+	case state == contract.PaymentRefundPending:
+		next = "the provider is asked for the refund until it takes the request"
+	case state == contract.PaymentRefundReported:
+		next = "the provider pays the money back; settled by its word, or " + sendSettled
+	case state == contract.PaymentParked:
 		next = "**a person must find out what this money is**, pay it back or book it, then " + sendSettled
 	}
 	amount := ""

@@ -1,0 +1,53 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"holdfast/contract"
+	"holdfast/payment"
+)
+
+// Refunds ask the shop's payment provider for money to go back.
+type Refunds struct {
+	Port payment.Port
+}
+
+// RequestRefundInput names the money of one Payment. RequestedAt and Sequence are
+// the same in every repeat.
+type RequestRefundInput struct {
+	PaymentID   string          `json:"payment_id"`
+	HoldID      string          `json:"hold_id"`
+	PaymentRef  string          `json:"payment_ref"`
+	SaleRef     string          `json:"sale_ref,omitempty"` // the payment that made the hold's sale
+	Amount      *contract.Money `json:"amount,omitempty"`
+	Cause       string          `json:"cause"`
+	RequestedAt time.Time       `json:"requested_at"`
+	Sequence    int64           `json:"sequence"`
+}
+
+// RefundRequested is what became of a request: acknowledged, maybe with the money
+// back already; or, with ByHand, nothing that a machine can do.
+type RefundRequested struct {
+	Reference string `json:"reference,omitempty"` // the provider's
+	Settled   bool   `json:"settled,omitempty"`
+	ByHand    string `json:"by_hand,omitempty"` // why, and what a person must do
+}
+
+// RequestRefund asks until somebody outside owns the request.
+func (a *Refunds) RequestRefund(ctx context.Context, in RequestRefundInput) (RefundRequested, error) {
+	receipt, err := a.Port.RequestRefund(ctx, payment.Refund{
+		PaymentID: in.PaymentID, HoldID: in.HoldID, PaymentRef: in.PaymentRef, SaleRef: in.SaleRef, Money: in.Amount, Cause: in.Cause,
+		RequestedAt: in.RequestedAt, Sequence: in.Sequence,
+	})
+	switch {
+	case err == nil:
+		return RefundRequested{Reference: receipt.Reference, Settled: receipt.Settled}, nil
+	case payment.NeedsPerson(err):
+		return RefundRequested{ByHand: err.Error()}, nil
+	}
+	return RefundRequested{}, temporal.NewApplicationErrorWithOptions(err.Error(), contract.ErrUnavailable,
+		temporal.ApplicationErrorOptions{NextRetryDelay: payment.RetryAfter(err)})
+}

@@ -1,0 +1,143 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/contract"
+	"holdfast/payment"
+)
+
+// provider answers refund requests in turn, the last answer for ever; without
+// any it is nobody.
+type provider struct {
+	payment.Port
+	mu      sync.Mutex
+	answers []func() (payment.Receipt, error)
+	asked   []payment.Refund
+}
+
+func (p *provider) RequestRefund(_ context.Context, r payment.Refund) (payment.Receipt, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = append(p.asked, r)
+	if len(p.answers) == 0 {
+		return payment.Receipt{}, payment.ErrNone
+	}
+	next := p.answers[0]
+	if len(p.answers) > 1 {
+		p.answers = p.answers[1:]
+	}
+	return next()
+}
+
+func takes(reference string, settled bool) func() (payment.Receipt, error) {
+	return func() (payment.Receipt, error) { return payment.Receipt{Reference: reference, Settled: settled}, nil }
+}
+
+func fails(err error) func() (payment.Receipt, error) {
+	return func() (payment.Receipt, error) { return payment.Receipt{}, err }
+}
+
+var silent = &payment.Error{Class: payment.Retry, Reason: "the provider does not answer", MaybeDone: true}
+
+// status asks the Payment what it is.
+func (w *world) status() contract.PaymentStatus {
+	v, err := w.QueryWorkflow(contract.QueryStatus)
+	require.NoError(w.t, err)
+	var s contract.PaymentStatus
+	require.NoError(w.t, v.Get(&s))
+	return s
+}
+
+func latePayment() contract.PaymentInput {
+	in := paymentOf("P1", contract.CauseLate)
+	amount := int64(4900)
+	in.Amount, in.Currency = &amount, "EUR"
+	return in
+}
+
+// The request is repeated, the same each time, until the provider takes it; then
+// the Payment waits for the money to have gone back.
+func TestARefundIsAskedForUntilSomebodyOwnsIt(t *testing.T) {
+	w := withRecord(t, contract.HoldExpired, "")
+	w.provider.answers = []func() (payment.Receipt, error){fails(silent), fails(silent), fails(errors.New("a bug")), takes("re_9", false)}
+	var meanwhile contract.PaymentStatus
+	w.at(time.Hour, func() { meanwhile = w.status() })
+	_, open, end := w.runPayment(latePayment())
+	require.True(t, open, "an acknowledged request is not a refund yet")
+	require.Equal(t, contract.PaymentRefundReported, meanwhile.State)
+	require.Equal(t, "re_9", meanwhile.Reference)
+	require.Equal(t, contract.PaymentRefundSettled, end.State)
+	require.Equal(t, "re_1", end.Reference, "what the person who settled it says")
+	require.Len(t, w.provider.asked, 4)
+	for _, r := range w.provider.asked {
+		require.Equal(t, w.provider.asked[0], r, "a repeat is the same request")
+	}
+	r := w.provider.asked[0]
+	require.Equal(t, payment.Refund{
+		PaymentID: contract.PaymentID(holdID, "P1"), HoldID: holdID, PaymentRef: "P1", Money: &contract.Money{Amount: 4900, Currency: "EUR"},
+		Cause: contract.CauseLate, RequestedAt: r.RequestedAt, Sequence: r.RequestedAt.UnixMicro(),
+	}, r)
+	require.Equal(t, []string{"P1"}, w.hold.Refunded, "marked before it was asked for")
+}
+
+func TestARefundThatIsBackAtOnceIsSettled(t *testing.T) {
+	w := withRecord(t, contract.HoldSold, "P0")
+	w.provider.answers = []func() (payment.Receipt, error){takes("re_9", true)}
+	_, open, end := w.runPayment(paymentOf("P1", contract.CauseSecond))
+	require.False(t, open)
+	require.Equal(t, contract.PaymentRefundSettled, end.State)
+	require.Equal(t, "re_9", end.Reference)
+	require.Equal(t, "P0", w.provider.asked[0].SaleRef, "so that the sale's own money is never paid back")
+}
+
+// What no machine can do waits for a person, who is told why, and is asked for
+// once.
+func TestARefundByHandWaitsForAPerson(t *testing.T) {
+	for name, answers := range map[string][]func() (payment.Receipt, error){
+		"no provider": nil,
+		"refused":     {fails(&payment.Error{Class: payment.Permanent, Reason: "the charge is disputed", Do: "answer the dispute"})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := withRecord(t, contract.HoldExpired, "")
+			w.provider.answers = answers
+			var meanwhile contract.PaymentStatus
+			w.at(time.Hour, func() { meanwhile = w.status() })
+			_, open, end := w.runPayment(paymentOf("P1", contract.CauseLate))
+			require.True(t, open)
+			require.Equal(t, contract.PaymentRefundPending, meanwhile.State)
+			require.NotEmpty(t, meanwhile.ByHand)
+			if answers != nil {
+				require.True(t, strings.Contains(meanwhile.ByHand, "disputed") && strings.Contains(meanwhile.ByHand, "answer the dispute"), meanwhile.ByHand)
+			}
+			require.Len(t, w.provider.asked, 1)
+			require.Equal(t, contract.PaymentRefundSettled, end.State)
+		})
+	}
+}
+
+// A provider that stays silent keeps nobody from settling it.
+func TestAPersonSettlesWhileTheProviderIsSilent(t *testing.T) {
+	w := withRecord(t, contract.HoldExpired, "")
+	w.provider.answers = []func() (payment.Receipt, error){fails(silent)}
+	_, open, end := w.runPayment(paymentOf("P1", contract.CauseLate))
+	require.True(t, open)
+	require.Equal(t, contract.PaymentRefundSettled, end.State)
+	require.Greater(t, len(w.provider.asked), 5)
+}
+
+// Money that made the sale after all is asked back by nobody.
+func TestASaleIsNeverAskedBack(t *testing.T) {
+	w := withRecord(t, contract.HoldHeld, "")
+	w.provider.answers = []func() (payment.Receipt, error){takes("re_9", true)}
+	decision, _, _ := w.runPayment(paymentOf("P1", contract.CauseLate))
+	require.Equal(t, contract.PaymentSold, decision.State)
+	require.Empty(t, w.provider.asked)
+}
