@@ -45,7 +45,7 @@ func specification(begin *model) porcupine.Model {
 func (m *model) forked(c call) *model {
 	n := *m
 	n.tally, n.holds, n.entries = maps.Clone(m.tally), maps.Clone(m.holds), maps.Clone(m.entries)
-	n.line, n.outbox, n.fresh = slices.Clone(m.line), map[string]int64{}, nil
+	n.line, n.outbox, n.handed, n.fresh, n.twice = slices.Clone(m.line), map[string]int64{}, map[string]int64{}, nil, nil
 	if c.verb == callStock {
 		n.events = maps.Clone(m.events)
 	}
