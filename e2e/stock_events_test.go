@@ -135,7 +135,8 @@ func TestASoldUnitComesBack(t *testing.T) {
 			lines = append(lines, l.Verb+" "+l.Kind)
 		}
 	}
-	require.Equal(t, []string{"stock restock", "stock return", "stock return", "offer offered", "stock return", "offer offered"}, lines)
+	require.Equal(t, []string{"stock restock", "stock discarded", "stock return", "offer offered", "stock return", "offer offered"}, lines)
+	h.judge(t, sku)
 }
 
 // Two counts of the shelf, made while units were sold, arrive in either order

@@ -162,7 +162,7 @@ func (g *Gate) parseLine(m goredis.XMessage) LedgerLine {
 	}
 	return LedgerLine{
 		ID: m.ID, At: time.UnixMilli(num("t")).UTC(), Epoch: num("e"), N: num("n"), Verb: str("v"), Kind: str("k"), Units: num("u"),
-		RefID: str("i"), OtherID: str("x"), Person: str("p"), Actor: str("a"), Reason: str("r"), Generation: num("g"), PaymentRef: str("f"),
+		RefID: str("i"), OtherID: str("x"), Person: str("p"), Actor: str("a"), Reason: str("r"), Generation: num("g"), PaymentRef: g.opts.Refs.Open(str("f")),
 		Amount: num("m"), Currency: str("c"), OnHand: num("oh"), Held: num("h"), Offered: num("o"), Sold: num("s"),
 	}
 }
