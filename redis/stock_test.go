@@ -62,21 +62,28 @@ func TestCorrectionNeverTakesClaimedUnitsUnasked(t *testing.T) {
 	require.Equal(t, [4]int64{0, 0, 0, 2}, f.parts())
 }
 
-// Somebody pays for an expired hold while their entry has been offered another
-// unit: one sale, and the other offer goes back.
-func TestARetakeGivesTheOtherOfferBack(t *testing.T) {
-	f := open(t, 0)
+// expiredAndOfferedAgain is somebody whose first hold expired unpaid, and whose
+// entry was offered another unit by the next restock.
+func expiredAndOfferedAgain(t *testing.T) (f *fixture, entry, first, second string) {
+	f = open(t, 0)
 	f.g.opts.MissedKeep = 1
-	entry := f.waits("a", 1)
+	entry = f.waits("a", 1)
 	f.restock("e1", 1)
-	first := f.entry(entry).HoldID
+	first = f.entry(entry).HoldID
 	f.press(first)
 	f.adopt(first, true)
 	f.pass(10 * time.Minute)
 	f.release(first, contract.ReasonExpired)
 	f.restock("e2", 1)
-	second := f.entry(entry).HoldID
+	second = f.entry(entry).HoldID
 	require.NotEqual(t, first, second)
+	return f, entry, first, second
+}
+
+// Somebody pays for an expired hold while their entry has been offered another
+// unit: one sale, and the other offer goes back.
+func TestARetakeGivesTheOtherOfferBack(t *testing.T) {
+	f, entry, first, second := expiredAndOfferedAgain(t)
 	out := must[HoldOutcome](f)(f.g.Confirm(t.Context(), ConfirmRequest{SKU: f.sku, HoldID: first, PaymentRef: "pi", Retake: true}))
 	require.Equal(t, OK, out.Verdict)
 	require.Equal(t, contract.HoldReleased, f.hold(second).State)
@@ -149,17 +156,7 @@ func TestALevelKnowsWhichSalesItCounted(t *testing.T) {
 // They have pressed the other offer: one entry buys once, so the late payment is
 // refused and the pressed hold runs on.
 func TestARetakeBesideAPressedOfferIsRefused(t *testing.T) {
-	f := open(t, 0)
-	f.g.opts.MissedKeep = 1
-	entry := f.waits("a", 1)
-	f.restock("e1", 1)
-	first := f.entry(entry).HoldID
-	f.press(first)
-	f.adopt(first, true)
-	f.pass(10 * time.Minute)
-	f.release(first, contract.ReasonExpired)
-	f.restock("e2", 1)
-	second := f.entry(entry).HoldID
+	f, entry, first, second := expiredAndOfferedAgain(t)
 	f.press(second)
 	f.adopt(second, true)
 	require.Equal(t, int64(1), f.counters().OpenToAll, "there is a unit to retake")
