@@ -1,6 +1,11 @@
 package contract
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"time"
+)
 
 // Line is a quantity of one SKU. Quantity is 1 to 10^9.
 type Line struct {
@@ -216,6 +221,18 @@ type StockEvent struct {
 	Reason         string     `json:"reason,omitempty"`
 	Actor          string     `json:"actor,omitempty"`
 	OccurredAt     *time.Time `json:"occurred_at,omitempty"`
+}
+
+// Movement is a print of what ev moves: two events with the same one move the
+// same. Its id, and what only describes it (reason, actor, time), are not in it.
+func (ev StockEvent) Movement() string {
+	ev.EventID, ev.Reason, ev.Actor, ev.OccurredAt = "", "", "", nil
+	raw, err := json.Marshal(ev)
+	if err != nil {
+		panic(err) // texts, numbers and bools only
+	}
+	sum := sha256.Sum256(raw)
+	return base64.RawURLEncoding.EncodeToString(sum[:12])
 }
 
 // StockInput starts or continues a Stock. A start by stock-event carries only

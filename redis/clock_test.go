@@ -112,3 +112,32 @@ func TestPurgesGoInBites(t *testing.T) {
 	}
 	require.Equal(t, [4]int64{1, 0, 0, 0}, f.parts())
 }
+
+// A wake that was lost, then the clock put back, and nothing but refusals come:
+// one of them wakes.
+func TestRefusalsWakeAfterTheClockWasPutBack(t *testing.T) {
+	f := open(t, 0)
+	f.waits("a", 1)
+	require.True(t, f.restock("e1", 1).Wake)
+	f.pass(-time.Hour)
+	out := f.reserve(f.id(contract.HoldID), 1)
+	require.Equal(t, ReservedForLine, out.Verdict)
+	require.True(t, out.Wake)
+	require.False(t, f.reserve(f.id(contract.HoldID), 1).Wake, "at most once a second")
+}
+
+// Joins in a flash sale are many, and leases are always there.
+func TestAcknowledgementsWakeAtMostOnceASecond(t *testing.T) {
+	f := open(t, 1)
+	require.Equal(t, OK, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	wakes := 0
+	for i := range 20 {
+		e := f.joinAs(fmt.Sprint("p", i), 1).Entry
+		if f.ack(e.ID).Wake {
+			wakes++
+		}
+	}
+	require.LessOrEqual(t, wakes, 1)
+	f.pass(time.Second)
+	require.True(t, f.ack(f.joinAs("late", 1).Entry.ID).Wake)
+}

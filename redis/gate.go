@@ -84,13 +84,13 @@ func (g *Gate) Stock(ctx context.Context, sku string, ev contract.StockEvent) (S
 		units = ev.Delta
 	}
 	r, err := g.run(ctx, verbStock, sku, ev.EventID, ev.Kind, units, bit(ev.AllowShortfall), ev.Actor, ev.Reason,
-		ev.HoldID, ev.ReturnID, bit(ev.Resell), ev.Version, ev.CountsSold)
+		ev.HoldID, ev.ReturnID, bit(ev.Resell), ev.Version, ev.CountsSold, ev.Movement())
 	if err != nil {
 		return StockOutcome{}, err
 	}
 	return StockOutcome{
 		Base: r.base(), EventID: ev.EventID, Applied: r.int(2) == 1, Reason: r.str(3), Delta: r.int(4), N: r.int(5),
-		Counters: parseCounters(sku, r, 6),
+		Movement: r.str(6), Counters: parseCounters(sku, r, 7),
 	}, nil
 }
 

@@ -3,7 +3,9 @@ package redis
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -99,6 +101,7 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 	if err != nil {
 		return unavailable(err)
 	}
+	waiting := map[string]bool{}
 	err = g.scan(ctx, key(sku, "entries"), func(id, raw string) {
 		e, err := parseEntry(sku, id, raw, 0)
 		if err != nil {
@@ -108,10 +111,18 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 		if e.State.Live() && e.Acknowledged {
 			in.Owned = append(in.Owned, id)
 		}
+		if e.State == contract.EntryWaiting {
+			waiting[id] = true
+		}
 	})
 	if err != nil {
 		return unavailable(err)
 	}
+	astray, err := g.astray(ctx, sku, waiting)
+	if err != nil {
+		return unavailable(err)
+	}
+	in.Problems = append(in.Problems, astray...)
 	c := in.Counters
 	// Old sales are purged: their records may add up to less, never to more.
 	for _, part := range []struct {
@@ -129,6 +140,37 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 		}
 	}
 	return in, nil
+}
+
+// astray says how many waiting entries stand in no line, which everybody would
+// pass, and how many places are of nobody who waits, or second ones.
+func (g *Gate) astray(ctx context.Context, sku string, waiting map[string]bool) (problems []string, err error) {
+	var strays []string
+	for _, name := range []string{"line", "fresh", "parked"} {
+		const page = 1000
+		for from := int64(0); ; from += page {
+			ids, err := g.rdb.ZRange(ctx, key(sku, name), from, from+page-1).Result()
+			if err != nil {
+				return nil, err
+			}
+			for _, id := range ids {
+				if !waiting[id] {
+					strays = append(strays, id+" in "+name)
+				}
+				delete(waiting, id)
+			}
+			if len(ids) < page {
+				break
+			}
+		}
+	}
+	if lost := slices.Sorted(maps.Keys(waiting)); len(lost) > 0 {
+		problems = append(problems, fmt.Sprintf("%d entries wait and have no place in the line, such as %s", len(lost), lost[0]))
+	}
+	if len(strays) > 0 {
+		problems = append(problems, fmt.Sprintf("%d places in the line are of nobody who waits, or second ones, such as %s", len(strays), strays[0]))
+	}
+	return problems, nil
 }
 
 // scan visits each field of a hash once; Redis may hand one out twice while it
@@ -193,11 +235,11 @@ func (g *Gate) InspectEvents(ctx context.Context, sku string, eventIDs []string)
 		if !ok {
 			continue
 		}
-		r, err := parseRecord(eventIDs[i], raw, 5)
+		r, err := parseRecord(eventIDs[i], raw, 6)
 		if err != nil {
 			return nil, err
 		}
-		out[eventIDs[i]] = StockOutcome{Base: Base{Verdict: OK}, EventID: eventIDs[i], Applied: r.int(1) == 1, Reason: r.str(2), Delta: r.int(3), N: r.int(5)}
+		out[eventIDs[i]] = StockOutcome{Base: Base{Verdict: OK}, EventID: eventIDs[i], Applied: r.int(1) == 1, Reason: r.str(2), Delta: r.int(3), N: r.int(5), Movement: r.str(6)}
 	}
 	return out, nil
 }

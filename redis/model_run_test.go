@@ -287,9 +287,9 @@ func (r *run) stockEvent(rt *rapid.T, ev contract.StockEvent) {
 	r.m.sweep()
 	_, kept := r.m.events[ev.EventID]
 	want := r.m.stock(ev)
-	require.Equal(rt, want, modelEvent{out.Applied, out.Delta, out.Reason}, ev.Kind)
+	require.Equal(rt, want, modelEvent{out.Applied, out.Delta, out.Reason, out.Movement}, ev.Kind)
 	known := must[map[string]StockOutcome](r.fixture)(r.g.InspectEvents(context.Background(), r.sku, []string{ev.EventID}))[ev.EventID]
-	require.Equal(rt, want, modelEvent{known.Applied, known.Delta, known.Reason}, "what the event's id tells later")
+	require.Equal(rt, want, modelEvent{known.Applied, known.Delta, known.Reason, known.Movement}, "what the event's id tells later")
 	require.Equal(rt, out.N, known.N)
 	switch {
 	case kept:

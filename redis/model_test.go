@@ -58,9 +58,10 @@ type modelEntry struct {
 }
 
 type modelEvent struct {
-	applied bool
-	delta   int64
-	reason  string
+	applied  bool
+	delta    int64
+	reason   string
+	movement string
 }
 
 func newModel(now int64) *model {
@@ -287,16 +288,21 @@ func (m *model) stock(ev contract.StockEvent) modelEvent {
 	if kept, ok := m.events[ev.EventID]; ok {
 		return kept
 	}
-	if kept, ok := m.events[made]; ok && ev.Kind == contract.StockReturn {
-		m.events[ev.EventID] = kept
-		return kept
+	before, again := m.events[made]
+	again = again && ev.Kind == contract.StockReturn
+	if again && before.movement == ev.Movement() {
+		m.events[ev.EventID] = before
+		return before
 	}
-	delta, reason := m.moves(ev)
+	delta, reason := int64(0), "return-id-reused"
+	if !again {
+		delta, reason = m.moves(ev)
+	}
 	after := m.onHand + delta
 	if reason == "" && delta < 0 && (after < 0 || (after < m.held+m.offered && !ev.AllowShortfall)) {
 		reason = string(WouldOversell)
 	}
-	out := modelEvent{applied: reason == "", delta: delta, reason: reason}
+	out := modelEvent{applied: reason == "", delta: delta, reason: reason, movement: ev.Movement()}
 	if reason != "" {
 		out.delta = 0
 	}

@@ -81,7 +81,7 @@ func newOutage(t *testing.T, fence string) *outage {
 	require.NoError(t, err)
 	t.Cleanup(server.Close)
 	cfg, err := config.Load("", []string{
-		"mode=dev", "shop.name=Test", "sms.provider=console", "http.public_url=http://127.0.0.1:8080",
+		"mode=dev", "shop.name=Test", "sms.provider=console", "payment.provider=none", "http.public_url=http://127.0.0.1:8080",
 		"redis.addrs=" + server.Addr, fmt.Sprint("redis.pool_size=", outagePool), "gate.fence=" + fence,
 	})
 	require.NoError(t, err)

@@ -37,7 +37,6 @@ func ownServer(tb testing.TB) *goredis.Client {
 func openSKU(tb testing.TB, rdb goredis.UniversalClient, name string, units int64) *fixture {
 	tb.Helper()
 	opts := testOptions()
-	opts.FenceOff = false
 	f := &fixture{t: tb, g: New(rdb, opts), sku: name}
 	_, err := f.g.Open(context.Background(), OpenRequest{SKU: f.sku, New: true})
 	require.NoError(tb, err)

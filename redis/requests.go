@@ -30,6 +30,7 @@ type StockOutcome struct {
 	Reason   string // why not applied
 	Delta    int64  // what on_hand moved by
 	N        int64  // the ledger's number when it was decided; a repeat keeps it
+	Movement string // contract.StockEvent.Movement of the event that was decided
 	Counters Counters
 }
 

@@ -2,10 +2,11 @@
 -- ARGV +1 event id, +2 kind, +3 units (restock, return, level) or delta
 -- (correction), +4 "1" to allow a shortfall, +5 actor, +6 reason; return: +7 hold
 -- id, +8 return id, +9 "1" when the units can be sold again; level: +10 version,
--- +11 how many of our sales the count has in it.
--- Answers {"ok", wake, applied, reason, delta, n, counters...}: delta is what
--- on_hand moved by, n the ledger's number when the event was decided. A repeat
--- answers the kept outcome with the counters as they are now.
+-- +11 how many of our sales the count has in it; +12 a print of all that it moves.
+-- Answers {"ok", wake, applied, reason, delta, n, print, counters...}: delta is
+-- what on_hand moved by, n the ledger's number when the event was decided, print
+-- that of the event which was. A repeat answers the kept outcome with the counters
+-- as they are now.
 if SHUT then return SHUT end
 local event, kind, units, actor, why = arg(1), arg(2), num(3), arg(5), arg(6)
 if kind == 'restock' or kind == 'return' then sweep() else sweep_all() end
@@ -39,16 +40,19 @@ local function keep(name, outcome, ms)
 end
 local made = kind == 'return' and 'return\n' .. arg(8)
 local kept = redis.call('HGET', K_EVENTS, event)
-if made and not kept then
-  kept = redis.call('HGET', K_EVENTS, made)
-  if kept then keep(event, kept, KEEP) end -- who asks by the event's id must learn it
+local before = made and not kept and redis.call('HGET', K_EVENTS, made)
+local another = before and cjson.decode(before)[6] ~= arg(12) -- that return was of another hold, or of other units
+if before and not another then
+  kept = before
+  keep(event, kept, KEEP) -- who asks by the event's id must learn it
 end
-local applied, reason, delta, n
+local applied, reason, delta, n, movement
 if kept then
   local o = cjson.decode(kept)
-  applied, reason, delta, n = o[1], o[2], o[3], o[5]
+  applied, reason, delta, n, movement = o[1], o[2], o[3], o[5], o[6]
 else
-  delta, reason = kinds[kind]()
+  if another then reason = 'return-id-reused' else delta, reason = kinds[kind]() end
+  movement = arg(12)
   local after = S.on_hand + (delta or 0)
   -- A return brings nothing that was not ours before.
   if delta and not made and after + S.sold > 1000000000 then delta, reason = nil, 'too-many' end
@@ -57,7 +61,7 @@ else
   end
   applied, reason, delta = delta and 1 or 0, reason or '', delta or 0
   n = S.n + applied -- the number of its line, or of the last one before it
-  local outcome = cjson.encode({ applied, reason, delta, NOW, n })
+  local outcome = cjson.encode({ applied, reason, delta, NOW, n, movement })
   keep(event, outcome, KEEP)
   if made and applied == 1 then keep(made, outcome, KEEP_SALE) end
   if applied == 1 then
@@ -83,4 +87,4 @@ else
   end
 end
 settle()
-return finish('ok', applied, reason, delta, n, unpack(counters()))
+return finish('ok', applied, reason, delta, n, movement, unpack(counters()))

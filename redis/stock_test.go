@@ -123,6 +123,8 @@ func TestAReturnCountsOnceByItsReturnID(t *testing.T) {
 	}
 	require.Equal(t, "more-than-sold", f.returns(contract.StockEvent{EventID: "e4", ReturnID: "r2", HoldID: id, Units: 2, Resell: true}).Reason)
 	require.True(t, f.returns(contract.StockEvent{EventID: "e5", ReturnID: "r2", HoldID: id, Units: 1}).Applied, "broken, and back all the same")
+	other := f.returns(contract.StockEvent{EventID: "e6", ReturnID: "r1", HoldID: id, Units: 1, Resell: true})
+	require.Equal(t, "return-id-reused", other.Reason, "r1 was of 2 units")
 	require.True(t, f.restock("return r1", 1).Applied, "no event id looks like a return id")
 	require.Equal(t, [4]int64{3, 0, 0, 1}, f.parts())
 	require.Equal(t, int64(2), f.counters().Returned)

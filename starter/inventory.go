@@ -77,23 +77,29 @@ func (d *Door) postInventory(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.sameEvent(ctx, sku, ev); err != nil {
-		return err
-	}
-	out, decided, err := d.eventOutcome(ctx, sku, ev.EventID)
+	// A silent gate gets no more time than a slow one: the book takes the event.
+	look, cancel := context.WithTimeout(ctx, eventWait)
+	defer cancel()
+	out, decided, err := d.eventOutcome(look, sku, ev.EventID)
 	if err != nil {
 		return err
 	}
 	if !decided {
+		if err := d.claimEvent(look, sku, ev); err != nil {
+			return err
+		}
 		if err := d.launcher.StockEvent(ctx, sku, ev); err != nil {
 			return err
 		}
-		if out, decided, err = d.awaitEvent(ctx, sku, ev.EventID); err != nil {
+		if out, decided, err = d.awaitEvent(look, sku, ev.EventID); err != nil {
 			return err
 		}
 	}
-	if !decided {
+	switch {
+	case !decided:
 		return writeJSON(w, http.StatusAccepted, eventView{EventID: ev.EventID})
+	case out.Movement != ev.Movement():
+		return eventReused(sku, ev)
 	}
 	stock, err := d.viewStock(ctx, sku)
 	if err != nil {
@@ -156,27 +162,26 @@ func readReturn(f *fields, ev *contract.StockEvent) {
 	}
 }
 
-// sameEvent refuses an event id that came with another movement before: its
-// outcome would be told as that of this one. What only describes the movement
-// may differ. While Redis is silent nothing is compared, and the book keeps the
-// event that came first.
-func (d *Door) sameEvent(ctx context.Context, sku string, ev contract.StockEvent) error {
-	ev.Reason, ev.Actor, ev.OccurredAt = "", "", nil
-	body, err := json.Marshal(ev)
-	if err != nil {
-		return err
-	}
-	print := d.keys.Fingerprint(string(body))
-	got, err := d.gate.ClaimKey(ctx, "event:"+digest(sku, ev.EventID), redis.Claim{BodyHash: print}, d.cfg.Gate.RecordRetention)
+// claimEvent refuses an undecided event id that came with another movement
+// before: its outcome would be told as that of this one. What only describes the
+// movement may differ. While Redis is silent nothing is compared, and the book
+// keeps the event that came first; once it is decided the gate knows which.
+func (d *Door) claimEvent(ctx context.Context, sku string, ev contract.StockEvent) error {
+	movement := ev.Movement()
+	got, err := d.gate.ClaimKey(ctx, "event:"+digest(sku, ev.EventID), redis.Claim{BodyHash: movement}, d.cfg.Gate.RecordRetention)
 	switch {
 	case errors.Is(err, redis.ErrUnavailable):
 		return nil
 	case err != nil:
 		return err
-	case got.BodyHash != print:
-		return problem(idempotencyKeyReused, "event %q of SKU %s came with another movement before, and only that one counts; a new movement needs an event_id of its own", ev.EventID, sku)
+	case got.BodyHash != movement:
+		return eventReused(sku, ev)
 	}
 	return nil
+}
+
+func eventReused(sku string, ev contract.StockEvent) error {
+	return problem(idempotencyKeyReused, "event %q of SKU %s came with another movement before, and only that one counts; a new movement needs an event_id of its own", ev.EventID, sku)
 }
 
 // eventOutcome reads the gate's decision. A closed or silent gate has none yet;
@@ -194,14 +199,15 @@ func (d *Door) eventOutcome(ctx context.Context, sku, eventID string) (redis.Sto
 	return out, decided, err
 }
 
+// awaitEvent looks for the decision until ctx ends.
 func (d *Door) awaitEvent(ctx context.Context, sku, eventID string) (redis.StockOutcome, bool, error) {
-	for end := time.Now().Add(eventWait); ; {
+	for {
 		out, decided, err := d.eventOutcome(ctx, sku, eventID)
-		if decided || err != nil || time.Now().After(end) {
+		if decided || err != nil {
 			return out, decided, err
 		}
-		if err := pause(ctx, eventPoll); err != nil {
-			return out, false, err
+		if pause(ctx, eventPoll) != nil {
+			return out, false, nil
 		}
 	}
 }

@@ -173,3 +173,14 @@ func TestAnEventIDIsOneMovement(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, h.askEvent("restock", "e2", map[string]any{"units": 1}).status)
 	require.Equal(t, 1+2, h.wf.called("StockEvent"))
 }
+
+// What was decided counts, whoever claimed the id first when Redis was back.
+func TestAnEventIDIsTheMovementThatWasDecided(t *testing.T) {
+	h := newHouse(t, 0)
+	h.gate.break_("ClaimKey", redis.ErrUnavailable, nil)
+	require.True(t, *h.event("restock", "e1", map[string]any{"units": 1}).Applied)
+	h.untouched(func() {
+		exact(t, h.askEvent("restock", "e1", map[string]any{"units": 7}), 422, idempotencyKeyReused)
+		require.True(t, *h.event("restock", "e1", map[string]any{"units": 1}).Applied, "the true repeat")
+	})
+}
