@@ -111,6 +111,12 @@ func PaymentID(holdID, paymentRef string) string {
 	return PaymentPrefix + idEncoding.EncodeToString(sum[:idBytes])
 }
 
+// ValidPaymentID says whether id is the workflow id of a Payment.
+func ValidPaymentID(id string) bool {
+	_, err := parseID(PaymentPrefix, id)
+	return err == nil
+}
+
 // StockWorkflowID is the workflow id of a SKU's durable book.
 func StockWorkflowID(sku string) string { return stockPrefix + sku }
 

@@ -106,6 +106,8 @@ func TestWhatIsNoID(t *testing.T) {
 	}
 	_, err := EntryNumber(good)
 	require.True(t, errors.Is(err, ErrBadID))
+	require.False(t, ValidPaymentID(good))
+	require.True(t, ValidPaymentID(PaymentID(good, "pi_123")))
 }
 
 // 26 letters hold 130 bits; an id has 128, so a last letter that sets the two

@@ -242,6 +242,13 @@ func (l *Launcher) Status(ctx context.Context, workflowID string, out any) error
 	return v.Get(out)
 }
 
+// Result answers what a run of a workflow that has completed returned, into out;
+// no worker is needed. ErrNoOwner when Temporal does not know the run.
+func (l *Launcher) Result(ctx context.Context, workflowID, runID string, out any) error {
+	run := l.c.GetWorkflow(ctx, workflowID, runID)
+	return noOwner(run.GetWithOptions(ctx, out, client.WorkflowRunGetOptions{DisableFollowingRuns: true}))
+}
+
 func noOwner(err error) error {
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {

@@ -50,3 +50,32 @@ func TestAnUpdateIsAskedAgainWhileTheRunIsNotReady(t *testing.T) {
 	var notReady *serviceerror.WorkflowNotReady
 	require.ErrorAs(t, err, &notReady, "it ends with its context")
 }
+
+// oneRun is a run that has closed.
+type oneRun struct {
+	client.Client
+	client.WorkflowRun
+	t *testing.T
+}
+
+func (r oneRun) GetWorkflow(_ context.Context, workflowID, runID string) client.WorkflowRun {
+	require.Equal(r.t, []string{"payment_1", "run"}, []string{workflowID, runID})
+	return r
+}
+
+func (r oneRun) GetWithOptions(_ context.Context, out any, options client.WorkflowRunGetOptions) error {
+	require.True(r.t, options.DisableFollowingRuns, "the run that was asked for answers")
+	if out == nil {
+		return serviceerror.NewNotFound("gone")
+	}
+	*out.(*string) = "its result"
+	return nil
+}
+
+func TestResultOfARun(t *testing.T) {
+	l := New(oneRun{t: t})
+	var out string
+	require.NoError(t, l.Result(t.Context(), "payment_1", "run", &out))
+	require.Equal(t, "its result", out)
+	require.ErrorIs(t, l.Result(t.Context(), "payment_1", "run", nil), ErrNoOwner)
+}

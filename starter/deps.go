@@ -44,6 +44,7 @@ type Launcher interface {
 	Confirm(ctx context.Context, holdID, updateID string, req contract.ConfirmRequest) (contract.ConfirmResult, error)
 	Signal(ctx context.Context, workflowID, signal string, arg any) error
 	Status(ctx context.Context, workflowID string, out any) error
+	Result(ctx context.Context, workflowID, runID string, out any) error
 	Reconcile(ctx context.Context, in contract.ReconcileInput) error
 }
 
@@ -57,4 +58,20 @@ type Directory interface {
 	// OpenPayments counts the Payments that run, of a SKU or with "" of all: money
 	// not yet sold or refunded.
 	OpenPayments(ctx context.Context, sku string) (int64, error)
+	// Payments lists runs of Payments, newest first; sku may be empty. With open set
+	// only those that have not completed, or only those that have.
+	Payments(ctx context.Context, sku string, open *bool, limit int, cursor []byte) (runs []PaymentRun, next []byte, err error)
+	// Payment is the last run of a Payment, which is no part of visibility and never
+	// behind; ok is false when Temporal knows none.
+	Payment(ctx context.Context, id string) (run PaymentRun, ok bool, err error)
+}
+
+// PaymentRun is what Temporal itself knows of a run of a Payment.
+type PaymentRun struct {
+	ID, RunID string
+	SKU       string // empty when nobody knows it
+	State     string // empty before its first step when a stranger started it
+	StartedAt time.Time
+	ClosedAt  time.Time // zero while it runs
+	Completed bool      // by itself: sold or settled
 }

@@ -2,11 +2,15 @@ package starter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"holdfast/contract"
 )
@@ -74,6 +78,66 @@ func (v visibility) OpenPayments(ctx context.Context, sku string) (int64, error)
 		return 0, fmt.Errorf("count open payments: %w", err)
 	}
 	return out.GetCount(), nil
+}
+
+func (v visibility) Payments(ctx context.Context, sku string, open *bool, limit int, cursor []byte) ([]PaymentRun, []byte, error) {
+	query := ofType(contract.PaymentWorkflow) + ofSKU(sku)
+	if open != nil {
+		// A run that was terminated has settled nothing.
+		is := "="
+		if *open {
+			is = "!="
+		}
+		query += " AND ExecutionStatus" + is + "'Completed'"
+	}
+	out, err := v.list(ctx, query, limit, cursor)
+	if err != nil {
+		return nil, nil, err
+	}
+	runs := make([]PaymentRun, len(out.GetExecutions()))
+	for i, e := range out.GetExecutions() {
+		if runs[i], err = paymentRun(e); err != nil {
+			return nil, nil, err
+		}
+	}
+	return runs, out.GetNextPageToken(), nil
+}
+
+func (v visibility) Payment(ctx context.Context, id string) (PaymentRun, bool, error) {
+	d, err := v.c.DescribeWorkflow(ctx, id, "")
+	var notFound *serviceerror.NotFound
+	switch {
+	case errors.As(err, &notFound):
+		return PaymentRun{}, false, nil
+	case err != nil:
+		return PaymentRun{}, false, fmt.Errorf("look up a payment: %w", err)
+	}
+	run, err := paymentRun(d.RawResponse.GetWorkflowExecutionInfo())
+	return run, err == nil, err
+}
+
+func paymentRun(e *workflowpb.WorkflowExecutionInfo) (PaymentRun, error) {
+	run := PaymentRun{
+		ID: e.GetExecution().GetWorkflowId(), RunID: e.GetExecution().GetRunId(),
+		StartedAt: e.GetStartTime().AsTime(),
+		Completed: e.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
+	}
+	if e.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		run.ClosedAt = e.GetCloseTime().AsTime()
+	}
+	attributes := e.GetSearchAttributes().GetIndexedFields()
+	var skus []string
+	for name, out := range map[string]any{contract.SKUAttribute: &skus, contract.StateAttribute: &run.State} {
+		if payload := attributes[name]; payload != nil {
+			if err := converter.GetDefaultDataConverter().FromPayload(payload, out); err != nil {
+				return run, fmt.Errorf("search attribute %s of a payment: %w", name, err)
+			}
+		}
+	}
+	if len(skus) > 0 {
+		run.SKU = skus[0]
+	}
+	return run, nil
 }
 
 func workflowIDs(list []*workflowpb.WorkflowExecutionInfo) []string {

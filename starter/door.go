@@ -119,6 +119,9 @@ func (d *Door) routes() []route {
 		{api, "POST /v1/holds/{hold_id}/confirm", d.bearer(d.postConfirm)},
 		{api, "POST /v1/holds/{hold_id}/release", d.bearer(d.postRelease)},
 
+		{api, "GET /v1/refunds", d.bearer(d.listRefunds)},
+		{api, "POST /v1/refunds/{payment_id}/settle", d.bearer(d.postSettle)},
+
 		{api, "POST /v1/webhooks/inventory", d.open(d.postInventory)},
 
 		{public, "GET /{$}", d.page(d.indexPage)},

@@ -26,11 +26,12 @@ type workflows struct {
 	gate *redis.Gate
 
 	mu       sync.Mutex
-	down     bool             // every call fails
-	calls    map[string]int   // method → how often it was called
-	fail     map[string]error // method → its error
-	closed   map[string]bool  // workflow id → it has closed
-	statuses map[string]any   // workflow id → EntryStatus or PaymentStatus
+	down     bool                              // every call fails
+	calls    map[string]int                    // method → how often it was called
+	fail     map[string]error                  // method → its error
+	closed   map[string]bool                   // workflow id → it has closed
+	statuses map[string]any                    // workflow id → EntryStatus or PaymentStatus
+	results  map[string]contract.PaymentStatus // run id → what it returned
 	holds    map[string]contract.HoldInput
 	entries  map[string]contract.EntryInput
 	starts   int // of Holds and entries
@@ -42,7 +43,8 @@ type workflows struct {
 
 	onHold    func(in contract.HoldInput) // before the start is recorded
 	onConfirm func(ctx context.Context, req contract.ConfirmRequest) (contract.ConfirmResult, error)
-	inert     bool // signals and stock events are recorded only
+	onSettle  func(id string, told contract.RefundSettled) error // a signal to a Payment
+	inert     bool                                               // signals and stock events are recorded only
 	decision  contract.PaymentDecision
 	slowEntry chan struct{} // entries' starts wait for it
 }
@@ -50,7 +52,8 @@ type workflows struct {
 func newWorkflows(gate *redis.Gate) *workflows {
 	return &workflows{
 		gate: gate, calls: map[string]int{}, fail: map[string]error{}, closed: map[string]bool{}, statuses: map[string]any{},
-		holds: map[string]contract.HoldInput{}, entries: map[string]contract.EntryInput{}, wakes: map[string]int{},
+		results: map[string]contract.PaymentStatus{},
+		holds:   map[string]contract.HoldInput{}, entries: map[string]contract.EntryInput{}, wakes: map[string]int{},
 	}
 }
 
@@ -221,6 +224,9 @@ func (w *workflows) Signal(ctx context.Context, id, signal string, arg any) erro
 		return err
 	}
 	w.set(func() { w.signals = append(w.signals, sentSignal{id, signal, arg}) })
+	if told, ok := arg.(contract.RefundSettled); ok && w.onSettle != nil {
+		return w.onSettle(id, told)
+	}
 	in, open := w.open(id)
 	if !open {
 		return launch.ErrNoOwner
@@ -281,40 +287,25 @@ func (w *workflows) Status(_ context.Context, id string, out any) error {
 	return fmt.Errorf("no status of %T here", out)
 }
 
+// Result answers for a run that has its own result, by its id.
+func (w *workflows) Result(_ context.Context, _, runID string, out any) error {
+	if err := w.enter("Result"); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s, ok := w.results[runID]
+	if !ok {
+		return launch.ErrNoOwner
+	}
+	*out.(*contract.PaymentStatus) = s
+	return nil
+}
+
 func (w *workflows) Reconcile(_ context.Context, in contract.ReconcileInput) error {
 	if err := w.enter("Reconcile"); err != nil {
 		return err
 	}
 	w.set(func() { w.checked = append(w.checked, in) })
 	return nil
-}
-
-// directory stands for Temporal's visibility.
-type directory struct {
-	skus     []string
-	holdIDs  []string
-	payments int64
-	asked    string // the SKU whose payments were counted last
-	err      error
-	gate     chan struct{} // OpenSKUs waits for it
-}
-
-func (d *directory) OpenSKUs(ctx context.Context) ([]string, error) {
-	if d.gate != nil {
-		select {
-		case <-d.gate:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return d.skus, d.err
-}
-
-func (d *directory) Holds(context.Context, string, contract.HoldState, int, []byte) ([]string, []byte, error) {
-	return d.holdIDs, nil, d.err
-}
-
-func (d *directory) OpenPayments(_ context.Context, sku string) (int64, error) {
-	d.asked = sku
-	return d.payments, d.err
 }

@@ -57,6 +57,18 @@ func queryInstant(r *http.Request, name string) (time.Time, error) {
 	return t, nil
 }
 
+// queryBool reads true or false from the query, nil when it is not there.
+func queryBool(r *http.Request, name string) (*bool, error) {
+	switch s := r.URL.Query().Get(name); s {
+	case "":
+		return nil, nil
+	case "true", "false":
+		is := s == "true"
+		return &is, nil
+	}
+	return nil, badQuery(name, "must be true or false")
+}
+
 // digest is a short fixed name for a tuple of texts.
 func digest(parts ...string) string {
 	h := sha256.New()

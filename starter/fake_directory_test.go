@@ -1,0 +1,75 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"holdfast/contract"
+)
+
+// directory stands for Temporal's visibility.
+type directory struct {
+	skus     []string
+	holdIDs  []string
+	payments int64
+	asked    string // the SKU whose payments were counted last
+	err      error
+	gate     chan struct{} // OpenSKUs waits for it
+
+	mu     sync.Mutex
+	runs   []PaymentRun          // what Payments lists
+	latest map[string]PaymentRun // Payment id → its last run
+	later  map[string]PaymentRun // and from the second look on
+	listed []string              // what Payments was asked
+}
+
+func (d *directory) OpenSKUs(ctx context.Context) ([]string, error) {
+	if d.gate != nil {
+		select {
+		case <-d.gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return d.skus, d.err
+}
+
+func (d *directory) Holds(context.Context, string, contract.HoldState, int, []byte) ([]string, []byte, error) {
+	return d.holdIDs, nil, d.err
+}
+
+func (d *directory) OpenPayments(_ context.Context, sku string) (int64, error) {
+	d.asked = sku
+	return d.payments, d.err
+}
+
+func (d *directory) Payments(_ context.Context, sku string, open *bool, limit int, cursor []byte) ([]PaymentRun, []byte, error) {
+	asked := "all"
+	if open != nil {
+		asked = fmt.Sprintf("open=%t", *open)
+	}
+	d.listed = append(d.listed, fmt.Sprintf("%s %q %d %q", asked, sku, limit, cursor))
+	return d.runs, []byte("next"), d.err
+}
+
+func (d *directory) Payment(_ context.Context, id string) (PaymentRun, bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	run, ok := d.latest[id]
+	if later, closes := d.later[id]; closes {
+		d.latest[id] = later
+		delete(d.later, id)
+	}
+	return run, ok, d.err
+}
+
+// lasts makes run the last one of its Payment.
+func (d *directory) lasts(run PaymentRun) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.latest == nil {
+		d.latest = map[string]PaymentRun{}
+	}
+	d.latest[run.ID] = run
+}
