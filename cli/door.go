@@ -76,15 +76,31 @@ type answer struct {
 }
 
 func (d *door) get(ctx context.Context, path string) (answer, error) {
+	return d.call(ctx, http.MethodGet, path, nil)
+}
+
+func (d *door) post(ctx context.Context, path string, payload any) (answer, error) {
+	body, err := json.Marshal(payload)
+	if err != nil {
+		return answer{}, err
+	}
+	return d.call(ctx, http.MethodPost, path, bytes.NewReader(body))
+}
+
+// call sends a call of the shop's; body is JSON, or nil.
+func (d *door) call(ctx context.Context, method, path string, body io.Reader) (answer, error) {
 	key, err := d.secret("HOLDFAST_KEY", config.DevAPIKey)
 	if err != nil {
 		return answer{}, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.base+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, d.base+path, body)
 	if err != nil {
 		return answer{}, err
 	}
 	req.Header.Set("Authorization", "Bearer "+key)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	return d.do(req)
 }
 
