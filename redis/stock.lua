@@ -51,8 +51,11 @@ if kept then
   local o = cjson.decode(kept)
   applied, reason, delta, n, movement = o[1], o[2], o[3], o[5], o[6]
 else
-  kinds.another = function() return nil, 'return-id-reused' end
-  delta, reason = kinds[another and 'another' or kind]()
+  if another then
+    delta, reason = nil, 'return-id-reused'
+  else
+    delta, reason = kinds[kind]()
+  end
   movement = arg(12)
   local after = S.on_hand + (delta or 0)
   -- A return brings nothing that was not ours before.
