@@ -27,12 +27,6 @@ type LedgerQuery struct {
 	Limit int64     // above 0
 }
 
-// Ledger reads at most limit lines after the stream id after ("" from the
-// beginning), oldest first. It reads while the gate is closed, too.
-func (g *Gate) Ledger(ctx context.Context, sku, after string, limit int64) ([]LedgerLine, error) {
-	return g.LedgerLines(ctx, sku, LedgerQuery{After: after, Limit: limit})
-}
-
 // LedgerLines reads the lines that q asks for. The opening balance comes first
 // when lines that q asks for were trimmed. It reads while the gate is closed, too.
 func (g *Gate) LedgerLines(ctx context.Context, sku string, q LedgerQuery) ([]LedgerLine, error) {

@@ -258,3 +258,8 @@ func (f *fixture) lines() int {
 	require.NoError(f.t, err)
 	return len(lines)
 }
+
+// Ledger reads at most limit lines after the stream id after.
+func (g *Gate) Ledger(ctx context.Context, sku, after string, limit int64) ([]LedgerLine, error) {
+	return g.LedgerLines(ctx, sku, LedgerQuery{After: after, Limit: limit})
+}

@@ -248,7 +248,7 @@ func (h *house) parts() [4]int64 {
 
 func (h *house) ledger() []redis.LedgerLine {
 	h.t.Helper()
-	lines, err := h.gate.Ledger(h.t.Context(), h.sku, "", 1000)
+	lines, err := h.gate.LedgerLines(h.t.Context(), h.sku, redis.LedgerQuery{Limit: 1000})
 	require.NoError(h.t, err)
 	return lines
 }

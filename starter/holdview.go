@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"holdfast/contract"
 	"holdfast/redis"
 )
@@ -153,8 +151,6 @@ func (d *Door) answerHold(w http.ResponseWriter, r *http.Request, out redis.Hold
 	return writeJSON(w, http.StatusOK, view)
 }
 
-const listReaders = 8 // holds read at once for one list
-
 // listHolds lists holds that have a workflow, newest first. Temporal's
 // visibility finds them; what is shown is the gate's record.
 func (d *Door) listHolds(w http.ResponseWriter, r *http.Request) error {
@@ -179,25 +175,11 @@ func (d *Door) listHolds(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	views := make([]*holdView, len(ids))
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(listReaders)
-	for i, id := range ids {
-		work.Go(func() (err error) {
-			views[i], err = d.listed(ctx, id, state)
-			return err
-		})
-	}
-	if err := work.Wait(); err != nil {
+	data, err := readAll(ctx, ids, func(ctx context.Context, id string) (*holdView, error) { return d.listed(ctx, id, state) })
+	if err != nil {
 		return err
 	}
-	list := page{Data: []any{}, NextCursor: encodeCursor(next)}
-	for _, v := range views {
-		if v != nil {
-			list.Data = append(list.Data, v)
-		}
-	}
-	return writeJSON(w, http.StatusOK, list)
+	return writeJSON(w, http.StatusOK, page{Data: data, NextCursor: encodeCursor(next)})
 }
 
 // listed reads one hold of a list; nil when its record has gone, or is in

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -8,12 +9,40 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // page is one page of a list.
 type page struct {
 	Data       []any   `json:"data"`
 	NextCursor *string `json:"next_cursor"`
+}
+
+const listReaders = 8 // things read at once for one list
+
+// readAll reads what stands behind each item, in the order of the items. A nil
+// view is left out.
+func readAll[Item, View any](ctx context.Context, items []Item, read func(ctx context.Context, item Item) (*View, error)) ([]any, error) {
+	views := make([]*View, len(items))
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(listReaders)
+	for i, item := range items {
+		work.Go(func() (err error) {
+			views[i], err = read(ctx, item)
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return nil, err
+	}
+	data := []any{}
+	for _, v := range views {
+		if v != nil {
+			data = append(data, v)
+		}
+	}
+	return data, nil
 }
 
 type pageQuery struct {

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"holdfast/contract"
 	"holdfast/launch"
 )
@@ -69,27 +67,15 @@ func (d *Door) listRefunds(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	views := make([]*refundView, len(runs))
 	details, cancel := context.WithTimeout(ctx, detailTimeout)
 	defer cancel()
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(listReaders)
-	for i, run := range runs {
-		work.Go(func() (err error) {
-			views[i], err = d.listedRefund(ctx, details, run, open)
-			return err
-		})
-	}
-	if err := work.Wait(); err != nil {
+	data, err := readAll(ctx, runs, func(ctx context.Context, run PaymentRun) (*refundView, error) {
+		return d.listedRefund(ctx, details, run, open)
+	})
+	if err != nil {
 		return err
 	}
-	list := page{Data: []any{}, NextCursor: encodeCursor(next)}
-	for _, v := range views {
-		if v != nil {
-			list.Data = append(list.Data, v)
-		}
-	}
-	return writeJSON(w, http.StatusOK, list)
+	return writeJSON(w, http.StatusOK, page{Data: data, NextCursor: encodeCursor(next)})
 }
 
 // listedRefund reads one Payment of a list; nil when a later run speaks for it,
