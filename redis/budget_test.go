@@ -3,7 +3,6 @@ package redis
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -19,9 +18,6 @@ import (
 // in the long form only; each logs what it saw.
 const (
 	flat        = 1.3 // median at a million waiting to that at a thousand
-	rateOfOne   = 0.6 // of a one-line script: the aim, which is not reached
-	refusalRate = 0.35
-	winRate     = 0.18
 	entryBytes  = 450
 	holdBytes   = 450
 	refusalLeft = 1 << 20 // bytes that a million refusals may leave
@@ -39,86 +35,6 @@ func TestBudgets(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { budgetMemory(t, rdb) })
 	t.Run("line", func(t *testing.T) { budgetLine(t, rdb) })
 	t.Run("refusals", func(t *testing.T) { budgetRefusals(t, rdb) })
-}
-
-// budgetRate holds refusals and wins against the one-line script and against the
-// least that any verb must do, in turns so that all meet the same machine: called
-// one after another, as a Go benchmark does, and by sixteen at once, which keeps
-// the server busy.
-func budgetRate(t *testing.T, rdb *goredis.Client) {
-	line := openSKU(t, rdb, "RATE-LINE", 0)
-	line.fillLine(1000)
-	open := openSKU(t, rdb, "RATE-OPEN", 10_000_000)
-	open.g.opts.Lease = time.Hour // no sweep in between
-	ops := []func(){
-		oneLine(t, rdb),
-		leastOfAVerb(t, rdb, line.sku),
-		func() { require.Equal(t, ReservedForLine, overALine[0].run(line, "")) },
-		func() { require.Equal(t, OK, open.reserve(fresh(contract.HoldID, open.sku), 1).Verdict) },
-	}
-	for _, callers := range []int{1, 16} {
-		var share [4][]float64
-		for round := range 16 {
-			var rates [4]float64
-			for i, op := range ops {
-				rates[i] = rate(op, callers, 400*time.Millisecond)
-			}
-			if round == 0 {
-				continue // it warms everything up
-			}
-			for i := range rates {
-				share[i] = append(share[i], rates[i]/rates[0])
-			}
-			t.Logf("per second: one line %.0f, least of a verb %.0f, refusal %.0f, win %.0f", rates[0], rates[1], rates[2], rates[3])
-		}
-		var mid [4]float64
-		for i := range share {
-			slices.Sort(share[i])
-			mid[i] = share[i][len(share[i])/2]
-		}
-		t.Logf("%d callers, of the one-line script: least of a verb %.2f, refusal %.2f, win %.2f; the aim is %.1f", callers, mid[1], mid[2], mid[3], rateOfOne)
-		require.GreaterOrEqual(t, mid[2], refusalRate, "refusal")
-		require.GreaterOrEqual(t, mid[3], winRate, "win")
-	}
-}
-
-// leastOfAVerb is what no verb can do without: its keys, the clock, the fence and
-// the stock; it decides nothing.
-func leastOfAVerb(tb testing.TB, rdb goredis.UniversalClient, sku string) func() {
-	script := goredis.NewScript(`#!lua
-local now = redis.call('TIME')
-local v = redis.call('HMGET', KEYS[1], 'fence', 'on_hand', 'held', 'offered', 'paused', 'ends', 'limit')
-local info = redis.call('INFO', 'replication')
-local _, last = string.find(info, 'master_replid:', 1, true)
-return string.sub(info, last + 1, last + 40) == v[1] and 1 or 0`)
-	require.NoError(tb, script.Load(tb.Context(), rdb).Err())
-	keys := keysOf(sku)
-	return func() {
-		open, err := script.EvalSha(tb.Context(), rdb, keys).Int()
-		require.NoError(tb, err)
-		require.Equal(tb, 1, open)
-	}
-}
-
-// rate runs op by several callers for a while and answers how often a second.
-func rate(op func(), callers int, for_ time.Duration) float64 {
-	var wg sync.WaitGroup
-	counts := make([]int, callers)
-	began := time.Now()
-	for i := range callers {
-		wg.Go(func() {
-			for time.Since(began) < for_ {
-				op()
-				counts[i]++
-			}
-		})
-	}
-	wg.Wait()
-	total := 0
-	for _, n := range counts {
-		total += n
-	}
-	return float64(total) / time.Since(began).Seconds()
 }
 
 func usedMemory(t *testing.T, rdb *goredis.Client) int64 {
