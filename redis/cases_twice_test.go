@@ -308,7 +308,7 @@ func TestAnAcknowledgedEndLeavesNothingToTell(t *testing.T) {
 	f.ack(entry)
 	f.pass(24 * time.Hour)
 	require.Empty(t, f.drain().Items)
-	left, err := shared.Exists(t.Context(), key(f.sku, "outbox"), key(f.sku, "parcels")).Result()
+	left, err := shared.Exists(t.Context(), key(f.sku, "outbox"), key(f.sku, "offers"), key(f.sku, "parcels")).Result()
 	require.NoError(t, err)
 	require.Zero(t, left)
 }
@@ -334,7 +334,7 @@ func TestOneEndIsOneMessage(t *testing.T) {
 	f.comesBack(id, 1, true)
 	f.pass(time.Hour)
 	require.Empty(t, f.drain().Items)
-	outbox, err := shared.ZCard(t.Context(), key(f.sku, "outbox")).Result()
+	outbox, err := shared.Exists(t.Context(), key(f.sku, "outbox"), key(f.sku, "offers")).Result()
 	require.NoError(t, err)
 	require.Zero(t, outbox)
 }

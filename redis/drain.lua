@@ -7,22 +7,22 @@ local limit = num(1)
 local more = sweep()
 more = settle() or more
 local items, now_us = {}, math.max(NOW_US, S.stamp)
-local due, from = {}, 0
-repeat
-  local page = redis.call('ZRANGEBYSCORE', K_OUTBOX, '-inf', int(now_us), 'LIMIT', from, limit + 1)
-  for _, member in ipairs(page) do
-    if S.paused == 0 or string.sub(member, 1, 1) ~= 'o' then due[#due + 1] = member end
-  end
-  from = from + limit + 1
-until #due > limit or #page <= limit
+local due = {}
+local outboxes = S.paused == 0 and { K_OUTBOX, K_OFFERS } or { K_OUTBOX }
+for _, key in ipairs(outboxes) do
+  local page = redis.call('ZRANGEBYSCORE', key, '-inf', int(now_us), 'WITHSCORES', 'LIMIT', 0, limit + 1)
+  for i = 1, #page, 2 do due[#due + 1] = { page[i], tonumber(page[i + 1]) } end
+end
+table.sort(due, function(a, b) return a[2] < b[2] or a[2] == b[2] and a[1] < b[1] end)
 local taken = 0
-for _, member in ipairs(due) do
+for _, item in ipairs(due) do
+  local member = item[1]
   local kind, id = string.sub(member, 1, 1), string.sub(member, 3)
   if taken < limit then
     taken = taken + 1
     local handed = redis.call('HINCRBY', K_PARCELS, '#' .. member, 1)
     local wait = handed > 20 and 600000000 or 30000000
-    redis.call('ZADD', K_OUTBOX, int(now_us + wait + taken - 1), member)
+    redis.call('ZADD', outbox_of(member), int(now_us + wait + taken - 1), member)
     -- Records go out as they are stored.
     local hold, held, entry = '', '', id
     if kind == 'o' then
@@ -57,8 +57,10 @@ if stop then
 elseif more or #due > limit then
   at(0)
 end
-local first = redis.call('ZRANGEBYSCORE', K_OUTBOX, '(' .. int(now_us), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-if first[2] then at((tonumber(first[2]) - NOW_US) / 1000) end
+for _, key in ipairs(outboxes) do
+  local first = redis.call('ZRANGEBYSCORE', key, '(' .. int(now_us), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  if first[2] then at((tonumber(first[2]) - NOW_US) / 1000) end
+end
 -- Who is parked at the limit waits for a lease of their own.
 if redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_PARKED) > 0 then
   local lease = redis.call('ZRANGE', K_LEASES, 0, 0, 'WITHSCORES')

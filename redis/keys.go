@@ -6,7 +6,7 @@ import "strings"
 // one node of a Cluster. The order is that of KEYS in prelude.lua.
 var keyNames = [...]string{
 	"stock", "holds", "entries", "people", "line", "fresh", "leases", "outbox", "parcels", "events", "purge", "ledger",
-	"parked", "tally",
+	"parked", "tally", "offers",
 }
 
 const (

@@ -371,23 +371,6 @@ func TestOutboxHandsOutUntilAcknowledged(t *testing.T) {
 	require.Zero(t, sealed, "the number's sealed copy is gone")
 }
 
-func TestPausedOffersStayInTheOutboxAndReturnToIt(t *testing.T) {
-	f := open(t, 0)
-	entry := f.waits("a", 1)
-	f.restock("e1", 1)
-	offer := f.entry(entry).HoldID
-	f.pause(true)
-	require.Empty(t, f.drain().Items)
-	f.pause(false)
-	require.Len(t, f.drain().Items, 1)
-	_, err := f.g.AdoptOffer(t.Context(), f.sku, offer)
-	require.NoError(t, err)
-	f.pause(true)
-	require.Equal(t, Paused, f.told(offer, false).Verdict)
-	f.pause(false)
-	require.Len(t, f.drain().Items, 1, "told again when the SKU resumes")
-}
-
 func TestABigRestockIsOfferedInBoundedBites(t *testing.T) {
 	f := open(t, 0)
 	var entries []string
@@ -446,46 +429,4 @@ func TestAMissedTurnKeepsItsPlaceUntilTheNextRestock(t *testing.T) {
 	f.pass(48 * time.Hour)
 	f.lapse(f.entry(a).HoldID)
 	require.Equal(t, contract.EntryLapsed, f.entry(a).State, "one missed turn, not two")
-}
-
-// A pause that comes right after a restock costs nobody an offer: it goes back
-// to the outbox, is not due there, and wakes nobody.
-func TestAPauseAfterARestockKeepsTheOffers(t *testing.T) {
-	f := open(t, 0)
-	entry := f.waits("a", 1)
-	f.restock("e1", 1)
-	offer := f.entry(entry).HoldID
-	f.ackOffers()
-	f.pause(true)
-	out := f.told(offer, false)
-	require.Equal(t, Paused, out.Verdict)
-	require.Equal(t, 48*time.Hour, out.Left, "it lapses by its greatest age, not now")
-	require.Equal(t, Early, f.lapse(offer).Verdict)
-	f.pass(time.Minute)
-	f.drain()
-	require.False(t, f.reserve(f.id(contract.HoldID), 1).Wake, "nothing is due while it is paused")
-	require.True(t, f.pause(false).Wake)
-}
-
-// Offers of a paused SKU keep nothing else from being handed out.
-func TestPausedOffersDoNotStarveTheOutbox(t *testing.T) {
-	f := open(t, 0)
-	for i := range 300 {
-		f.waits(fmt.Sprint("p", i), 1)
-	}
-	f.restock("e1", 300)
-	for f.drainUntilIdle(); f.counters().Offered < 300; f.drainUntilIdle() {
-	}
-	f.pass(31 * time.Second)
-	f.pause(true)
-	joined := f.joinAs("late", 1).Entry.ID
-	f.pass(startDelay)
-	d := must[DrainOutcome](f)(f.g.Drain(t.Context(), f.sku, 10))
-	require.Len(t, d.Items, 1)
-	require.Equal(t, joined, d.Items[0].EntryID)
-}
-
-func (f *fixture) drainUntilIdle() {
-	for len(f.drain().Items) > 0 {
-	}
 }

@@ -256,7 +256,7 @@ func (r *run) agreeOrder(rt *rapid.T, ctx context.Context) {
 			require.NotContains(rt, tally, person)
 		}
 	}
-	outbox, err := shared.ZRangeWithScores(ctx, key(r.sku, "outbox"), 0, -1).Result()
+	outbox, err := shared.ZUnionWithScores(ctx, goredis.ZStore{Keys: []string{key(r.sku, "outbox"), key(r.sku, "offers")}}).Result()
 	require.NoError(rt, err)
 	got := map[string]int64{}
 	for _, z := range outbox {

@@ -140,13 +140,65 @@ func (f *fixture) fillHolds(n int, adopted bool) {
 	}
 }
 
+// fillOffers makes n offers that nobody was told of, all but the first by copies.
+func (f *fixture) fillOffers(n int) {
+	f.t.Helper()
+	ctx := context.Background()
+	first := f.waits(freshPerson(), 1)
+	f.restock(fmt.Sprint("offers", n), int64(n))
+	entry := f.sample("entries", first)
+	hold := f.sample("holds", entry[5].(string))
+	due := time.Now().UnixMicro() - int64(n)
+	for left := n - 1; left > 0; {
+		size := min(left, batch)
+		left -= size
+		var holds, entries, people, tally []any
+		var offers []goredis.Z
+		for range size {
+			id, holdID, person := fresh(contract.EntryID, f.sku), fresh(contract.HoldID, f.sku), freshPerson()
+			due++
+			entry[2], entry[3], entry[5] = person, fmt.Sprint(due), holdID
+			hold[2], hold[3] = person, id
+			for _, put := range []struct {
+				to     *[]any
+				id     string
+				record []any
+			}{{&entries, id, entry}, {&holds, holdID, hold}} {
+				raw, err := json.Marshal(put.record)
+				require.NoError(f.t, err)
+				*put.to = append(*put.to, put.id, raw)
+			}
+			people, tally = append(people, person, id), append(tally, person, 1)
+			offers = append(offers, goredis.Z{Score: float64(due), Member: "o:" + holdID})
+		}
+		_, err := f.g.rdb.Pipelined(ctx, func(p goredis.Pipeliner) error {
+			p.HSet(ctx, key(f.sku, "holds"), holds...)
+			p.HSet(ctx, key(f.sku, "entries"), entries...)
+			p.HSet(ctx, key(f.sku, "people"), people...)
+			p.HSet(ctx, key(f.sku, "tally"), tally...)
+			p.HIncrBy(ctx, key(f.sku, "stock"), "offered", int64(size))
+			p.ZAdd(ctx, key(f.sku, "offers"), offers...)
+			return nil
+		})
+		require.NoError(f.t, err)
+	}
+}
+
 // A population is what the verbs would have made: its books add up, its entries
 // stand in line, and a copy looks like the original.
 func TestPopulationsAreTrue(t *testing.T) {
-	f := openSKU(t, ownServer(t), "POPULATION", 0)
+	rdb := ownServer(t)
+	offers := openSKU(t, rdb, "OFFERS", 0)
+	offers.fillOffers(1200)
+	in, err := offers.g.Inspect(t.Context(), offers.sku)
+	require.NoError(t, err)
+	require.Empty(t, in.Problems)
+	require.Equal(t, [4]int64{1200, 0, 1200, 0}, offers.parts())
+	require.Len(t, offers.drain().Items, 100)
+	f := openSKU(t, rdb, "POPULATION", 0)
 	f.fillHolds(1200, true)
 	f.fillLine(1200)
-	in, err := f.g.Inspect(t.Context(), f.sku)
+	in, err = f.g.Inspect(t.Context(), f.sku)
 	require.NoError(t, err)
 	require.Empty(t, in.Problems)
 	require.Equal(t, [4]int64{1200, 1200, 0, 0}, f.parts())

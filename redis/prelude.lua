@@ -1,4 +1,4 @@
--- Shared by every verb: the clock, the stock and the fence. KEYS are the fourteen
+-- Shared by every verb: the clock, the stock and the fence. KEYS are the fifteen
 -- keys of one SKU in the order of keys.go. ARGV: 1 nonce (16 fresh bytes), 2 SKU
 -- number, 3 lease ms, 4 retention of ended records ms, 5 retention of sales ms,
 -- 6 "1" when the fence is on, 7 the time in microseconds (tests only, else 0),
@@ -15,7 +15,7 @@
 -- prelude, refusal, records, walk_in, settle, reserve. Any other verb is prelude,
 -- records, settle and its own file.
 local K_STOCK, K_HOLDS, K_LINE, K_FRESH = KEYS[1], KEYS[2], KEYS[5], KEYS[6]
-local K_LEASES, K_OUTBOX, K_PARKED = KEYS[7], KEYS[8], KEYS[13]
+local K_LEASES, K_OUTBOX, K_PARKED, K_OFFERS = KEYS[7], KEYS[8], KEYS[13], KEYS[15]
 local LEASE, FENCED = ARGV[3] + 0, ARGV[6] == '1'
 
 -- One reading of the only clock. Microseconds stay below 2^53.

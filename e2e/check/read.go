@@ -23,6 +23,7 @@ func readGate(ctx context.Context, rdb goredis.UniversalClient, f *Facts) error 
 	parked := pipe.ZRangeWithScores(ctx, key("parked"), 0, -1)
 	leases := pipe.ZRangeWithScores(ctx, key("leases"), 0, -1)
 	outbox := pipe.ZRangeWithScores(ctx, key("outbox"), 0, -1)
+	offers := pipe.ZRangeWithScores(ctx, key("offers"), 0, -1)
 	parcels := pipe.HKeys(ctx, key("parcels"))
 	ledger := pipe.XRange(ctx, key("ledger"), "-", "+")
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -33,7 +34,7 @@ func readGate(ctx context.Context, rdb goredis.UniversalClient, f *Facts) error 
 	}
 	f.Now, f.People = now.Val(), people.Val()
 	f.Parked = scores(parked.Val())
-	f.Line, f.Fresh, f.Leases, f.Outbox = scores(line.Val()), scores(fresh.Val()), scores(leases.Val()), scores(outbox.Val())
+	f.Line, f.Fresh, f.Leases, f.Outbox = scores(line.Val()), scores(fresh.Val()), scores(leases.Val()), scores(append(outbox.Val(), offers.Val()...))
 	f.Parcels = map[string]bool{}
 	for _, member := range parcels.Val() {
 		f.Parcels[member] = true
