@@ -4,11 +4,12 @@
 -- A held hold stays as it is; the first extension moves its deadline. Swept or
 -- unknown: "gone" for the door; for the workflow tried afresh, and without a
 -- unit the record ends refused. A lease that gave its offer back is pressed
--- again by its workflow. Sold or ended: "existing".
+-- again by its workflow. Sold or ended: "existing". "again" before a refusal that a
+-- bound would have made.
 -- Answers {verdict, wake, ms left, ms now, 0, record}.
 if SHUT then return SHUT end
 local id, by_workflow = arg(1), arg(3) == '1'
-sweep()
+local more = sweep()
 local h = touch_hold(id)
 local state = h and h[H_STATE]
 if not h or state == 'swept' or state == 'offered' then
@@ -22,7 +23,7 @@ if not h or state == 'swept' or state == 'offered' then
       put_entry(h[H_ENTRY], e)
     end
   else
-    sweep_all()
+    if more or line_first() then return finish_hold('again', nil) end
     local units = num(4)
     local taken = open_to_all() >= units and room(arg(5)) >= units
     h = afresh(h, new_hold(taken and 'provisional' or 'refused', units, arg(5), '', S.gen, NOW))

@@ -5,11 +5,12 @@
 -- has pressed no other offer of the entry; an offer not pressed goes back.
 -- +7 "1" to refuse an amount other than the one that payment-started named.
 -- The same ref again: ok. Refused: amount-mismatch, refunded (the ref is marked), hold-ended,
--- payment-conflict (another ref made the sale), shortfall, unknown.
+-- payment-conflict (another ref made the sale), shortfall, unknown. A retake that a
+-- bound would have refused: again.
 -- Answers {verdict, wake, ms left, ms now, 0, record}.
 if SHUT then return SHUT end
 local id, ref = arg(1), arg(2)
-if arg(6) == '1' then sweep_all() else sweep() end
+local more = sweep()
 local h = touch_hold(id)
 if not h then return finish_hold('unknown', nil) end
 local state, units = h[H_STATE], h[H_UNITS]
@@ -19,7 +20,10 @@ end
 if marked(h, ref) then return finish_hold('refunded', h) end
 local retake, other = false, nil
 if state ~= 'held' and state ~= 'provisional' then
-  retake = state == 'expired' and arg(6) == '1' and open_to_all() >= units and room(h[H_PERSON]) >= units
+  if state == 'expired' and arg(6) == '1' then
+    if more or line_first() then return finish_hold('again', nil) end
+    retake = open_to_all() >= units and room(h[H_PERSON]) >= units
+  end
   local e = h[H_ENTRY] ~= '' and get_entry(h[H_ENTRY])
   if e and e[E_HOLD] ~= id then
     retake = retake and e[E_STATE] ~= 'holding'
@@ -31,7 +35,10 @@ if arg(7) == '1' and arg(4) ~= '' and h[H_CURRENCY] ~= '' and (arg(3) ~= h[H_AMO
   return finish_hold('amount-mismatch', h)
 end
 if S.on_hand < units then return finish_hold('shortfall', h) end
-if other then give_back(other, get_hold(other), 'released', 'release', 'bought', arg(5)) end
+if other then
+  give_back(other, get_hold(other), 'released', 'release', 'bought', arg(5))
+  settled = nil -- its units are the line's
+end
 if retake then
   count(h[H_PERSON], units)
   h[H_RETAKEN] = 1

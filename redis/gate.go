@@ -83,7 +83,7 @@ func (g *Gate) Stock(ctx context.Context, sku string, ev contract.StockEvent) (S
 	if ev.Kind == contract.StockCorrection {
 		units = ev.Delta
 	}
-	r, err := g.run(ctx, verbStock, sku, ev.EventID, ev.Kind, units, bit(ev.AllowShortfall), ev.Actor, ev.Reason,
+	r, err := g.decide(ctx, verbStock, sku, ev.EventID, ev.Kind, units, bit(ev.AllowShortfall), ev.Actor, ev.Reason,
 		ev.HoldID, ev.ReturnID, bit(ev.Resell), ev.Version, ev.CountsSold, ev.Movement())
 	if err != nil {
 		return StockOutcome{}, err
@@ -188,7 +188,7 @@ func (g *Gate) AdoptHold(ctx context.Context, req AdoptHoldRequest) (HoldOutcome
 		by = req.Extend.By.Milliseconds()
 		amount, currency = money(req.Extend.Amount)
 	}
-	r, err := g.run(ctx, verbAdoptHold, req.SKU, req.HoldID, req.HoldFor.Milliseconds(), bit(req.ByWorkflow), req.Units, req.Person,
+	r, err := g.decide(ctx, verbAdoptHold, req.SKU, req.HoldID, req.HoldFor.Milliseconds(), bit(req.ByWorkflow), req.Units, req.Person,
 		by, amount, currency)
 	return g.holdOutcome(req.SKU, req.HoldID, r, err)
 }
@@ -233,7 +233,7 @@ func (g *Gate) Confirm(ctx context.Context, req ConfirmRequest) (HoldOutcome, er
 		return HoldOutcome{}, err
 	}
 	amount, currency := money(req.Amount)
-	r, err := g.run(ctx, verbConfirm, req.SKU, req.HoldID, g.opts.Refs.Seal(req.PaymentRef), amount, currency, req.Actor, bit(req.Retake), bit(req.SameAmount))
+	r, err := g.decide(ctx, verbConfirm, req.SKU, req.HoldID, g.opts.Refs.Seal(req.PaymentRef), amount, currency, req.Actor, bit(req.Retake), bit(req.SameAmount))
 	return g.holdOutcome(req.SKU, req.HoldID, r, err)
 }
 

@@ -94,12 +94,11 @@ func (m *model) take(c call) answer {
 		return answer{verdict: known(m.holds[c.id]), hold: seen.holdView(c.id)}
 	}
 	m.sweep()
-	a := m.verb(c)
-	m.settle()
-	for _, offer := range m.fresh {
-		m.named(offer.entry, offerName(offer.entry, m.gen), offer.units)
+	if c.verb == callReserve || c.verb == callAdopt || c.verb == callExtend || c.verb == callConfirm && m.retakes(c.id, c.flag) {
+		m.settles() // before units are taken that are open to all
 	}
-	m.fresh = nil
+	a := m.verb(c)
+	m.settles()
 	switch c.verb {
 	case callJoin:
 		if a.entry.id != "" {
@@ -111,6 +110,14 @@ func (m *model) take(c call) answer {
 		a.counters = m.counters()
 	}
 	return a
+}
+
+func (m *model) settles() {
+	m.settle()
+	for _, offer := range m.fresh {
+		m.named(offer.entry, offerName(offer.entry, m.gen), offer.units)
+	}
+	m.fresh = nil
 }
 
 func known[R any](record *R) Verdict {

@@ -174,10 +174,15 @@ func (r *run) pickHold(rt *rapid.T, states ...contract.HoldState) string {
 func (r *run) did(rt *rapid.T, verb string, got, want Verdict) {
 	require.Equal(rt, want, got, verb)
 	r.reached[verb+" "+string(want)]++
+	r.settles(rt)
+}
+
+// settles is the turn of the line: after a verb, and before one that takes what is
+// open to all.
+func (r *run) settles(rt *rapid.T) {
 	r.m.settle()
 	for _, offer := range r.m.fresh {
 		e := r.entry(offer.entry)
-		require.Equal(rt, contract.EntryOffered, e.State, "%s: %s must have an offer", verb, offer.entry)
 		require.NotContains(rt, r.m.holds, e.HoldID, "an offer's id is new")
 		r.m.named(offer.entry, e.HoldID, offer.units)
 		r.holds = append(r.holds, e.HoldID)
@@ -407,6 +412,7 @@ func (r *run) stepReserve(rt *rapid.T) {
 func (r *run) takes(rt *rapid.T, id, person string) Verdict {
 	out := must[HoldOutcome](r.fixture)(r.g.Reserve(context.Background(), ReserveRequest{SKU: r.sku, HoldID: id, Units: 1, Person: person}))
 	r.m.sweep()
+	r.settles(rt)
 	want := r.m.reserve(id, person, 1, false)
 	if want == OK {
 		r.holds = append(r.holds, id)
@@ -438,6 +444,7 @@ func (r *run) stepAdopt(rt *rapid.T) {
 	}
 	out := must[HoldOutcome](r.fixture)(r.g.AdoptHold(context.Background(), req))
 	r.m.sweep()
+	r.settles(rt)
 	if r.m.holds[id] == nil {
 		r.holds = append(r.holds, id)
 	}
@@ -461,6 +468,9 @@ func (r *run) stepConfirm(rt *rapid.T) {
 	retake := rapid.Bool().Draw(rt, "retake")
 	out := must[HoldOutcome](r.fixture)(r.g.Confirm(context.Background(), ConfirmRequest{SKU: r.sku, HoldID: id, PaymentRef: ref, Retake: retake}))
 	r.m.sweep()
+	if r.m.retakes(id, retake) {
+		r.settles(rt)
+	}
 	want := r.m.confirm(id, ref, retake)
 	if want == OK && r.m.holds[id].retaken {
 		r.reached["confirm retaken"]++
@@ -529,6 +539,9 @@ func (r *run) stepRetake(rt *rapid.T) {
 	ref := r.ref(rt)
 	sale := must[HoldOutcome](r.fixture)(r.g.Confirm(context.Background(), ConfirmRequest{SKU: r.sku, HoldID: id, PaymentRef: ref, Retake: true}))
 	r.m.sweep()
+	if r.m.retakes(id, true) {
+		r.settles(rt)
+	}
 	want := r.m.confirm(id, ref, true)
 	if want == OK && r.m.holds[id].retaken {
 		r.reached["confirm retaken"]++

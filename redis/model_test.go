@@ -521,6 +521,12 @@ func (m *model) told(id string, sent bool) Verdict {
 	return OK
 }
 
+// retakes says whether a confirm asks for units that are open to all.
+func (m *model) retakes(id string, retake bool) bool {
+	h := m.holds[id]
+	return retake && h != nil && h.state == contract.HoldExpired
+}
+
 func (m *model) confirm(id, ref string, retake bool) Verdict {
 	h := m.holds[id]
 	switch {
@@ -534,7 +540,7 @@ func (m *model) confirm(id, ref string, retake bool) Verdict {
 		return Refunded
 	}
 	claimed := h.state == contract.HoldHeld || h.state == contract.HoldProvisional
-	retake = retake && h.state == contract.HoldExpired && m.open() >= h.units && m.room(h.person) >= h.units
+	retake = m.retakes(id, retake) && m.open() >= h.units && m.room(h.person) >= h.units
 	e := m.entries[h.entry]
 	if e != nil && e.hold != id && e.state == contract.EntryHolding {
 		retake = false // another offer of the entry has been pressed

@@ -32,5 +32,7 @@ if press and state == 'offered' then
   return finish_hold('ok', h)
 end
 if h and (state ~= 'swept' or press) then return finish_hold('existing', h) end
+-- With no limit each of the line takes a unit at least.
+if line_first() and (S.limit > 0 or redis.call('ZCARD', K_LINE) < available()) then return finish_hold('again', nil) end
 local verdict, record, people = walk_in(id, units, arg(3), arg(5), h)
 return finish(verdict, record and LEASE or 0, NOW, people or 0, record or '')

@@ -104,6 +104,27 @@ func (g *Gate) run(ctx context.Context, v *script, sku string, args ...any) (rep
 	return r, nil
 }
 
+// decide repeats a verb while it answers again: more leases had ended, or more of
+// the line was to be served, than one call may touch, and a refusal would be final.
+// Each call does its bounded part, so that it does not hold up others.
+func (g *Gate) decide(ctx context.Context, v *script, sku string, args ...any) (reply, error) {
+	woken := false
+	for {
+		r, err := g.run(ctx, v, sku, args...)
+		if err != nil {
+			return nil, err
+		}
+		woken = woken || r.int(1) == 1
+		if r.str(0) == string(Again) {
+			continue
+		}
+		if woken {
+			r[1] = int64(1) // it is said once in a second
+		}
+		return r, nil
+	}
+}
+
 // transient are the errors of a server that may answer later, or elsewhere.
 var transient = []string{
 	"LOADING", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "NOREPLICAS", "OOM", "BUSY",

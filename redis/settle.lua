@@ -184,10 +184,6 @@ local function sweep()
   end
   return #due > SWEEP_BOUND
 end
--- Without a bound, before a refusal that would be final.
-local function sweep_all()
-  while sweep() do end
-end
 -- The record of a verb, its own lease ended first when that is due.
 local function touch_hold(id)
   local h = get_hold(id)
@@ -230,7 +226,7 @@ end
 
 -- Turns free units into offers for the heads of the line. Answers whether more
 -- is to be done: the bound was hit, or the line stops at someone's lease.
-local settled = nil
+local settled, bitten = nil, false
 local function settle_now()
   ripen()
   if S.paused == 1 or ENDED or available() <= 0 then return false end
@@ -247,12 +243,21 @@ local function settle_now()
       make_offer(heads[i], e, most)
     end
   end
-  return available() > 0 and (#heads == 2 * OFFER_BOUND or stop ~= nil)
+  bitten = available() > 0 and #heads == 2 * OFFER_BOUND
+  return bitten or (available() > 0 and stop ~= nil)
 end
 -- Once in a call, after the verb's own changes.
 local function settle()
   if settled == nil then settled = settle_now() end
   return settled
+end
+-- Before units are taken that are open to all: what this call's sweep has freed is
+-- the line's first, and what the line does not take is anybody's. After it a verb
+-- may take, but must not free. Answers whether the bound was met: nothing can then
+-- be refused for good.
+local function line_first()
+  settle()
+  return bitten
 end
 
 local function purge()

@@ -5,11 +5,17 @@
 -- +11 how many of our sales the count has in it; +12 a print of all that it moves.
 -- Answers {"ok", wake, applied, reason, delta, n, print, counters...}: delta is
 -- what on_hand moved by, n the ledger's number when the event was decided, print
--- that of the event which was. A repeat answers the kept outcome with the counters
+-- that of the event which was. "again" while leases that end would refuse it. A repeat answers the kept outcome with the counters
 -- as they are now.
 if SHUT then return SHUT end
 local event, kind, units, actor, why = arg(1), arg(2), num(3), arg(5), arg(6)
-if kind == 'restock' or kind == 'return' then sweep() else sweep_all() end
+-- A lease that has ended must not refuse a correction, whose outcome is kept. Nor
+-- does the line take meanwhile what the correction is about; a wake is asked for in
+-- case nobody asks again.
+if sweep() and (kind == 'correction' or kind == 'level') then
+  settled = true
+  return finish('again')
+end
 
 -- Each kind checks without writing and answers the delta of on_hand, or nil and
 -- the refusal.

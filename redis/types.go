@@ -36,7 +36,7 @@ type Verdict string
 const (
 	OK              Verdict = "ok"
 	Existing        Verdict = "existing"          // reserve: the record as it is, live or ended; see Hold.State
-	Again           Verdict = "again"             // more expired leases are due than one call sweeps
+	Again           Verdict = "again"             // reserve: a bound was met before what is free was known
 	SoldOut         Verdict = "sold-out"          // reserve, adopt
 	ReservedForLine Verdict = "reserved-for-line" // reserve
 	Paused          Verdict = "paused"            // reserve, told
