@@ -20,7 +20,7 @@ if entry_live(e) and e[E_ACK] == 0 then
 end
 local out = finish_entry('ok', id)
 -- Nobody else comes when a walk-in's lease ends under an empty line.
-if out[2] == 0 and (S.woke + 1000 <= NOW or S.woke > NOW) and redis.call('ZCARD', K_LINE) > 0 and redis.call('ZCARD', K_LEASES) > 0 then
+if out[2] == 0 and S.woke + 1000 <= NOW and redis.call('ZCARD', K_LINE) > 0 and redis.call('ZCARD', K_LEASES) > 0 then
   out[2] = 1
   set('woke', NOW)
   flush()

@@ -9,8 +9,8 @@ more = settle() or more
 local items, now_us = {}, math.max(NOW_US, S.stamp)
 local due = {}
 local outboxes = S.paused == 0 and { K_OUTBOX, K_OFFERS } or { K_OUTBOX }
-for _, key in ipairs(outboxes) do
-  local page = redis.call('ZRANGEBYSCORE', key, '-inf', int(now_us), 'WITHSCORES', 'LIMIT', 0, limit + 1)
+for _, from in ipairs(outboxes) do
+  local page = redis.call('ZRANGEBYSCORE', from, '-inf', int(now_us), 'WITHSCORES', 'LIMIT', 0, limit + 1)
   for i = 1, #page, 2 do due[#due + 1] = { page[i], tonumber(page[i + 1]) } end
 end
 table.sort(due, function(a, b) return a[2] < b[2] or a[2] == b[2] and a[1] < b[1] end)
@@ -22,7 +22,8 @@ for _, item in ipairs(due) do
     taken = taken + 1
     local handed = redis.call('HINCRBY', K_PARCELS, '#' .. member, 1)
     local wait = handed > 20 and 600000000 or 30000000
-    redis.call('ZADD', outbox_of(member), int(now_us + wait + taken - 1), member)
+    local to = outbox_of(member)
+    redis.call('ZADD', to, int(now_us + wait + taken - 1), member)
     -- Records go out as they are stored.
     local hold, held, entry = '', '', id
     if kind == 'o' then
@@ -57,8 +58,8 @@ if stop then
 elseif more or #due > limit then
   at(0)
 end
-for _, key in ipairs(outboxes) do
-  local first = redis.call('ZRANGEBYSCORE', key, '(' .. int(now_us), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+for _, from in ipairs(outboxes) do
+  local first = redis.call('ZRANGEBYSCORE', from, '(' .. int(now_us), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if first[2] then at((tonumber(first[2]) - NOW_US) / 1000) end
 end
 -- Who is parked at the limit waits for a lease of their own.

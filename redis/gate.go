@@ -48,7 +48,7 @@ type Gate struct {
 	opts Options
 	log  *slog.Logger
 	// testClock stands in for Redis TIME in this package's tests: microseconds,
-	// 0 for the real one.
+	// 0 for the real one. Negative it is the SKU's own time.
 	testClock int64
 }
 

@@ -150,7 +150,8 @@ func (c call) money() *contract.Money {
 // ask puts the call to the gate.
 func (c call) ask(ctx context.Context, shared *Gate) (answer, error) {
 	g := *shared
-	g.testClock = c.now
+	// Calls overtake each other when the clock moves; each is decided at its own time.
+	g.testClock = -c.now
 	hold := func(out HoldOutcome, err error) (answer, error) {
 		return answer{verdict: out.Verdict, hold: viewHold(out.Hold), waiting: out.Waiting}, err
 	}

@@ -16,11 +16,18 @@ local function read_stock(names)
   local v = redis.call('HMGET', K_STOCK, unpack(names))
   for i, name in ipairs(names) do S[name] = tonumber(v[i] or 0) end
 end
-read_stock({ 'sold', 'gen', 'epoch', 'n', 'ripe' })
+read_stock({ 'sold', 'gen', 'epoch', 'n', 'ripe', 'ahead' })
 local changed = {}
 local function set(field, value) S[field] = value; changed[field] = true end
 local function add(field, delta) set(field, S[field] + delta) end
+-- What was written at a time is written with that time.
+local function seen() set('seen', NOW_US) end
+if JUMPED then seen() end
 local function flush()
+  if next(changed) then
+    seen()
+    if S.ahead ~= AHEAD then set('ahead', AHEAD) end
+  end
   local args = {}
   for field in pairs(changed) do
     args[#args + 1] = field
@@ -51,6 +58,7 @@ local function get_hold(id)
   return raw and cjson.decode(raw)
 end
 local function put_hold(id, h)
+  seen()
   h[H_VERSION] = h[H_VERSION] + 1
   local record = cjson.encode(h)
   redis.call('HSET', K_HOLDS, id, record)

@@ -20,6 +20,6 @@ if arg(5) ~= '' and num(5) ~= S.limit then
 end
 if arg(6) ~= '' and num(6) ~= S.ends then
   set('ends', num(6))
-  ENDED = S.ends > 0 and NOW >= S.ends
+  ENDED = S.ends > 0 and WALL >= S.ends
 end
 return finish('ok')

@@ -13,6 +13,7 @@ local function mark(h, ref)
   table.insert(h[H_REFUNDED], ref)
 end
 local function put_entry(id, e)
+  seen()
   e[E_VERSION] = e[E_VERSION] + 1
   redis.call('HSET', K_ENTRIES, id, cjson.encode(e))
 end
@@ -31,9 +32,13 @@ end
 -- Offers have an outbox of their own, which a paused SKU leaves alone: however
 -- many wait in it, no call walks past them.
 local function outbox_of(member) return string.sub(member, 1, 1) == 'o' and K_OFFERS or K_OUTBOX end
-local function outbox_add(member) redis.call('ZADD', outbox_of(member), int(stamp()), member) end
+local function outbox_add(member)
+  local to = outbox_of(member)
+  redis.call('ZADD', to, int(stamp()), member)
+end
 local function outbox_drop(member)
-  redis.call('ZREM', outbox_of(member), member)
+  local from = outbox_of(member)
+  redis.call('ZREM', from, member)
   redis.call('HDEL', K_PARCELS, member, '#' .. member)
 end
 local function outbox_due() return int(math.max(NOW_US, S.stamp)) end
@@ -284,7 +289,7 @@ end
 
 -- Offers of a paused SKU are not due: they stay until it resumes.
 local function something_due()
-  local function due(key) return redis.call('ZRANGEBYSCORE', key, '-inf', outbox_due(), 'LIMIT', 0, 1)[1] ~= nil end
+  local function due(from) return redis.call('ZRANGEBYSCORE', from, '-inf', outbox_due(), 'LIMIT', 0, 1)[1] ~= nil end
   return due(K_OUTBOX) or S.paused == 0 and due(K_OFFERS)
 end
 
@@ -294,7 +299,7 @@ local function finish(verdict, ...)
   local more = settle()
   purge()
   local wake = 0
-  if S.woke + 1000 <= NOW or S.woke > NOW then -- later than now: the clock was put back
+  if S.woke + 1000 <= NOW then
     if more or something_due() then
       wake = 1
       set('woke', NOW)

@@ -23,7 +23,7 @@ end
 local function quiet()
   return redis.call('ZCOUNT', K_LEASES, '-inf', NOW) == 0 and
     (available() <= 0 or redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_FRESH) == 0) and
-    (S.woke <= NOW and S.woke + 1000 > NOW or redis.call('ZCARD', K_OUTBOX) + redis.call('ZCARD', K_OFFERS) == 0) and
+    (S.woke + 1000 > NOW or redis.call('ZCARD', K_OUTBOX) + redis.call('ZCARD', K_OFFERS) == 0) and
     (S.green == 0 or NOW < S.green_at + LEASE)
 end
 if arg(4) ~= '1' and redis.call('HEXISTS', K_HOLDS, arg(1)) == 0 and quiet() then
