@@ -40,7 +40,7 @@ func (plainRefs) Open(stored string) string { return stored }
 
 // Gate is the atomic gate: every method is one call of one script on one SKU
 // (or a plain read), safe for concurrent use and for repetition with the same
-// ids. Errors are *ClosedError, ErrUnavailable (outcome unknown) or a
+// ids. Errors are *ClosedError, *LayoutError, ErrUnavailable (outcome unknown) or a
 // programming error of a caller, who asked for what cannot be: then nothing was
 // sent. Units are 1 to 10^9.
 type Gate struct {

@@ -67,6 +67,9 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 		in.Missing = true
 		return in, nil
 	}
+	if err := otherLayout(sku, stock); err != nil {
+		return Inspection{}, err
+	}
 	num := func(field string) int64 {
 		n, err := strconv.ParseInt(stock[field], 10, 64)
 		if err != nil && stock[field] != "" {

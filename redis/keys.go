@@ -9,6 +9,11 @@ var keyNames = [...]string{
 	"parked", "tally", "offers",
 }
 
+// layout is the number of the way in which keys, records and ledger lines are laid
+// out. Each SKU carries that of the scripts that opened it. docs/gate.md says how one
+// changes it.
+const layout = 1
+
 const (
 	keySKUs     = "hf:skus"  // hash: SKU number → SKU; field mapWhole when it was read whole
 	keyIdem     = "hf:idem:" // + caller and key: an idempotency record

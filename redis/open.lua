@@ -8,10 +8,10 @@ local id = FENCED and replication_id() or ''
 if arg(2) == '1' then
   if not MISSING then return SHUT or { 'existing', 0 } end
   if redis.call('EXISTS', unpack(KEYS)) > 0 then return SHUT end
-  redis.call('HSET', K_STOCK, 'fence', id, 'on_hand', 0, 'epoch', num(3))
+  redis.call('HSET', K_STOCK, 'fence', id, 'on_hand', 0, 'epoch', num(3), 'layout', LAYOUT)
   S.epoch = num(3)
 else
-  if MISSING then return SHUT end
+  if MISSING or FOREIGN then return SHUT end
   if id ~= arg(1) then return { 'moved', 0 } end
   if S.fence == id then return { 'existing', 0 } end
   redis.call('HSET', K_STOCK, 'fence', id)

@@ -7,7 +7,8 @@
 --
 -- A script reads and checks everything first and only then writes: Redis does
 -- not roll back. Every answer begins {verdict, wake, ...}; a closed gate answers
--- {"closed", replication id, 1 when the stock key is missing}.
+-- {"closed", replication id, 1 when the stock key is missing}, and a SKU in another
+-- layout {"layout", its number, ours}.
 --
 -- A script is made anew at each call, and making its functions costs as much as
 -- reading its keys. So what follows is in parts, and reserve decides the refusal
@@ -23,12 +24,12 @@ local LEASE, FENCED = ARGV[3] + 0, ARGV[6] == '1'
 local S, MISSING
 do
   local v = redis.call('HMGET', K_STOCK, 'fence', 'on_hand', 'held', 'offered', 'paused', 'ends', 'woke', 'limit',
-    'green', 'green_at', 'seen')
+    'green', 'green_at', 'seen', 'layout')
   MISSING = not v[2]
   S = {
     fence = v[1], on_hand = (v[2] or 0) + 0, held = (v[3] or 0) + 0, offered = (v[4] or 0) + 0, paused = (v[5] or 0) + 0,
     ends = (v[6] or 0) + 0, woke = (v[7] or 0) + 0, limit = (v[8] or 0) + 0, green = (v[9] or 0) + 0,
-    green_at = (v[10] or 0) + 0, seen = (v[11] or 0) + 0,
+    green_at = (v[10] or 0) + 0, seen = (v[11] or 0) + 0, layout = (v[12] or 0) + 0,
   }
 end
 
@@ -62,10 +63,13 @@ local function replication_id()
   return string.sub(info, last + 1, last + 40)
 end
 
--- The fence: the replication id changes whenever this server may have lost
--- acknowledged writes.
-local SHUT = nil
-do
+-- A SKU in a layout other than that of these scripts is not touched (LAYOUT is
+-- written above them). The fence: the replication id changes whenever this server
+-- may have lost acknowledged writes.
+local FOREIGN, SHUT = not MISSING and S.layout ~= LAYOUT, nil
+if FOREIGN then
+  SHUT = { 'layout', S.layout, LAYOUT }
+else
   local id = FENCED and replication_id() or ''
   if MISSING or (FENCED and S.fence ~= id) then SHUT = { 'closed', id, MISSING and 1 or 0 } end
 end

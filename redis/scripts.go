@@ -45,7 +45,7 @@ func load(name string, files ...string) *script {
 }
 
 func (s *script) assemble(read func(file string) string) {
-	var text string
+	text := fmt.Sprintf("local LAYOUT = %d\n", layout)
 	for _, file := range s.files {
 		text += read(file + ".lua")
 	}
@@ -74,7 +74,8 @@ var (
 	verbTrim       = load("trim")
 )
 
-// run calls a verb and answers its reply, or *ClosedError, or ErrUnavailable.
+// run calls a verb and answers its reply, or *ClosedError, *LayoutError or
+// ErrUnavailable.
 func (g *Gate) run(ctx context.Context, v *script, sku string, args ...any) (reply, error) {
 	if !contract.ValidSKU(sku) {
 		return nil, fmt.Errorf("gate %s: %q is not a sku", v.name, sku)
@@ -100,6 +101,9 @@ func (g *Gate) run(ctx context.Context, v *script, sku string, args ...any) (rep
 	r := reply(raw)
 	if r.str(0) == "closed" {
 		return nil, &ClosedError{SKU: sku, ReplID: r.str(1), Missing: r.int(2) == 1}
+	}
+	if r.str(0) == "layout" {
+		return nil, &LayoutError{SKU: sku, Found: r.int(1), Ours: r.int(2)}
 	}
 	return r, nil
 }

@@ -152,6 +152,9 @@ func (r *statementReader) meet(ctx context.Context, moved map[string]bool) (stil
 	if len(stock.Val()) == 0 {
 		return false, false, nil
 	}
+	if err := otherLayout(r.sku, stock.Val()); err != nil {
+		return false, false, err
+	}
 	for i, id := range ids {
 		if raw, has := records.Val()[i].(string); has {
 			r.part(id, raw)

@@ -3,6 +3,7 @@ package redis
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"holdfast/contract"
@@ -26,6 +27,34 @@ type ClosedError struct {
 
 func (e *ClosedError) Error() string {
 	return fmt.Sprintf("gate closed for sku %q", e.SKU)
+}
+
+// LayoutError says that a SKU's keys are laid out for other scripts than those of
+// this build. Nothing was read or written. It is ErrUnavailable as well: the same
+// call succeeds in a build that knows the layout.
+type LayoutError struct {
+	SKU   string
+	Found int64 // 0 for a SKU that was opened before layouts had numbers
+	Ours  int64
+}
+
+func (e *LayoutError) Error() string {
+	do := "run a build that knows it, or move the SKU (docs/gate.md, Layout)"
+	if e.Found > e.Ours {
+		do = "run the newer build that moved it"
+	}
+	return fmt.Sprintf("sku %q is stored in layout %d and this build knows layout %d; nothing was changed: %s", e.SKU, e.Found, e.Ours, do)
+}
+
+// Unwrap answers ErrUnavailable.
+func (e *LayoutError) Unwrap() error { return ErrUnavailable }
+
+// otherLayout is the *LayoutError of a stock hash that was read by plain commands.
+func otherLayout(sku string, stock map[string]string) error {
+	if found, err := strconv.ParseInt(stock["layout"], 10, 64); err != nil || found != layout {
+		return &LayoutError{SKU: sku, Found: found, Ours: layout}
+	}
+	return nil
 }
 
 // Verdict is the outcome of a verb in one word.
