@@ -46,7 +46,7 @@ var keys = []key{
 	{name: "gate.lease", def: 10 * time.Second, rule: between(2*time.Second, time.Minute), doc: "Within this time a fresh hold must be known to its workflow, else its units are free again."},
 	{name: "gate.reopen_wait", def: time.Duration(0), rule: reopenWait(), doc: "How long a gate that closed itself stays closed before it is checked. 0: gate.lease + 10s."},
 	{name: "gate.record_retention", def: 30 * day, rule: seconds(time.Minute, 3650*day), doc: "How long ended holds and entries are remembered."},
-	{name: "gate.sale_retention", def: 400 * day, rule: seconds(time.Minute, 3650*day), doc: "How long sales are remembered: returns come late."},
+	{name: "gate.sale_retention", def: 400 * day, rule: seconds(time.Minute, 3650*day), doc: "How long sales and applied stock events are remembered: returns come late, and so do replays."},
 	{name: "gate.fence", def: FenceOn, rule: oneOf(FenceOn, FenceOff), doc: "`off` only for stand-ins of Redis that forget: a loss is then not noticed."},
 
 	{name: "hold.ttl", def: 10 * time.Minute, rule: seconds(5*time.Second, 2*time.Hour), doc: "How long a hold is kept for its shopper."},

@@ -39,7 +39,9 @@ end
 
 -- A return that was made counts once by its return id as well, whatever event
 -- brings it; one that was refused may come again in another event. No event id
--- has a line break in it.
+-- has a line break in it. What moved stock is remembered as long as a sale, or a
+-- shop that sends an old event again would count it twice; a refusal moved nothing.
+local KEEP_LONG = math.max(KEEP, KEEP_SALE)
 local function keep(name, outcome, ms)
   redis.call('HSET', K_EVENTS, name, outcome)
   purge_later('v:' .. name, ms)
@@ -50,7 +52,7 @@ local before = made and not kept and redis.call('HGET', K_EVENTS, made)
 local another = before and cjson.decode(before)[6] ~= arg(12) -- that return was of another hold, or of other units
 if before and not another then
   kept = before
-  keep(event, kept, KEEP) -- who asks by the event's id must learn it
+  keep(event, kept, KEEP_LONG) -- who asks by the event's id must learn it
 end
 local applied, reason, delta, n, movement
 if kept then
@@ -72,8 +74,8 @@ else
   applied, reason, delta = delta and 1 or 0, reason or '', delta or 0
   n = S.n + applied -- the number of its line, or of the last one before it
   local outcome = cjson.encode({ applied, reason, delta, NOW, n, movement })
-  keep(event, outcome, KEEP)
-  if made and applied == 1 then keep(made, outcome, KEEP_SALE) end
+  keep(event, outcome, applied == 1 and KEEP_LONG or KEEP)
+  if made and applied == 1 then keep(made, outcome, KEEP_LONG) end
   if applied == 1 then
     add('on_hand', delta)
     if kind == 'return' then

@@ -181,6 +181,32 @@ func TestUnitsStayBelowTheLimit(t *testing.T) {
 	require.True(t, f.returns(contract.StockEvent{EventID: "r", ReturnID: "r", HoldID: id, Units: 1, Resell: true}).Applied, "a return brings nothing new")
 }
 
+// A shop that sends last year's events once more moves nothing, whatever the book
+// of the SKU has forgotten meanwhile. What was refused may be decided anew.
+func TestAnEventThatMovedStockIsRememberedAsLongAsASale(t *testing.T) {
+	f := open(t, 0)
+	first := f.restock("e1", 5)
+	require.True(t, f.correct("c1", -2, false).Applied)
+	require.False(t, f.correct("c2", -4, false).Applied)
+	later := func(d time.Duration) {
+		f.pass(d)
+		for range 3 { // purges go in bites
+			f.drain()
+		}
+	}
+	later(399 * 24 * time.Hour)
+	again := f.restock("e1", 5)
+	require.Equal(t, [2]any{true, first.N}, [2]any{again.Applied, again.N})
+	require.True(t, f.correct("c1", -2, false).Applied)
+	require.Equal(t, [4]int64{3, 0, 0, 0}, f.parts())
+	f.restock("e2", 1)
+	require.True(t, f.correct("c2", -4, false).Applied, "it had moved nothing")
+	require.Equal(t, [4]int64{}, f.parts())
+	later(2 * 24 * time.Hour)
+	f.restock("e1", 5)
+	require.Equal(t, [4]int64{5, 0, 0, 0}, f.parts(), "past every retention it is a new one")
+}
+
 func TestPausedSellsNothingNewAndLosesNothing(t *testing.T) {
 	f := open(t, 2)
 	id := f.held()
