@@ -174,6 +174,7 @@ var exemptOn = map[string]map[string]string{
 	standIn: {
 		"TestALostStockKeyIsClosedNotNew": fence,
 		"TestAScriptErrorClosesTheSKU":    fence,
+		"TestADeletedKeyClosesTheSKU":     fence,
 	},
 	cluster: {
 		"TestRetriesOfTheClientMoveNothingTwice": oneServer,

@@ -2,7 +2,18 @@
 -- handed out 20 times comes last, ten minutes on. Offers of a paused SKU stay.
 -- ARGV +1 limit. Answers {"ok", wake, ms until more is due or -1, then for each
 -- item: member, handed before, sealed, entry record, hold record}.
+-- A key that a hand has deleted left its counterpart behind: that closes the SKU.
 if SHUT then return SHUT end
+-- Looked for here only, where no shopper waits for it.
+local function lost()
+  return redis.call('EXISTS', K_LEDGER) < 1 or
+    S.held + S.offered > 0 and redis.call('EXISTS', K_HOLDS, K_TALLY) < 2 or
+    waiting() > 0 and redis.call('EXISTS', K_ENTRIES, K_PEOPLE) < 2
+end
+if FENCED and lost() then
+  redis.call('HDEL', K_STOCK, 'fence')
+  return { 'closed', replication_id(), 0 }
+end
 local limit = num(1)
 local more = sweep()
 more = settle() or more

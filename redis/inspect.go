@@ -82,6 +82,7 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 		Returned: num("returned"), Received: num("received"), Corrected: num("corrected"), Epoch: num("epoch"),
 	}
 	var held, offered, sold int64
+	claims := claimed{units: map[string]int64{}, entries: map[string]string{}}
 	err = g.scan(ctx, key(sku, "holds"), func(id, raw string) {
 		h, err := g.parseHold(sku, id, raw)
 		if err != nil {
@@ -100,6 +101,7 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 			sold += h.Units
 			in.SoldHolds++
 		}
+		claims.hold(h)
 	})
 	if err != nil {
 		return unavailable(err)
@@ -114,6 +116,7 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 		if e.State.Live() && e.Acknowledged {
 			in.Owned = append(in.Owned, id)
 		}
+		claims.entry(e)
 		if e.State == contract.EntryWaiting {
 			waiting[id] = true
 		}
@@ -126,6 +129,18 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 		return unavailable(err)
 	}
 	in.Problems = append(in.Problems, astray...)
+	wrong, err := claims.compare(ctx, g, sku)
+	if err != nil {
+		return unavailable(err)
+	}
+	in.Problems = append(in.Problems, wrong...)
+	newest, err := g.rdb.XRevRangeN(ctx, key(sku, "ledger"), "+", "-", 1).Result()
+	if err != nil {
+		return unavailable(err)
+	}
+	if n := num("n"); len(newest) == 0 || g.parseLine(newest[0]).N != n {
+		in.Problems = append(in.Problems, fmt.Sprintf("line no. %d is not the ledger's newest", n))
+	}
 	c := in.Counters
 	// Old sales are purged: their records may add up to less, never to more.
 	for _, part := range []struct {

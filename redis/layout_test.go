@@ -9,20 +9,6 @@ import (
 	"holdfast/contract"
 )
 
-// keysDumped is every key of a SKU, byte by byte.
-func (f *fixture) keysDumped() map[string]string {
-	f.t.Helper()
-	out := map[string]string{}
-	for _, name := range keyNames {
-		dump, err := f.g.rdb.Dump(f.t.Context(), key(f.sku, name)).Result()
-		if err == nil {
-			out[name] = dump
-		}
-	}
-	require.NotEmpty(f.t, out)
-	return out
-}
-
 // A SKU in another layout, older or newer, is refused by every verb with both
 // numbers, also when it is closed, and nothing is written.
 func TestEveryVerbRefusesAnotherLayout(t *testing.T) {
@@ -47,7 +33,7 @@ func TestEveryVerbRefusesAnotherLayout(t *testing.T) {
 				require.NotErrorAs(t, err, &shut, "nothing was lost: there is nothing to check")
 			}
 			ask := func() {
-				before := f.keysDumped()
+				before := f.everything()
 				for _, v := range all {
 					_, err := f.g.run(t.Context(), v, f.sku, "hold", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1")
 					refuses(v.name, err)
@@ -62,7 +48,7 @@ func TestEveryVerbRefusesAnotherLayout(t *testing.T) {
 				refuses("inspect", err)
 				_, _, err = f.g.ReadStatement(t.Context(), f.sku)
 				refuses("statement", err)
-				require.Equal(t, before, f.keysDumped())
+				require.Equal(t, before, f.everything())
 			}
 			ask()
 			fence, err := shared.HGet(t.Context(), stock, "fence").Result()
