@@ -1,6 +1,7 @@
 -- adopt (hold): an owner knows of it; provisional → held.
 -- ARGV +1 hold id, +2 ms to hold for, +3 "1" by the Hold workflow, +4 units,
--- +5 person, +6 ms of the extension or 0, +7 amount, +8 currency.
+-- +5 person, +6 ms of the extension or 0, +7 amount, +8 currency, +9 the lines of
+-- the cart whose first line this is, or "".
 -- A held hold stays as it is; the first extension moves its deadline. Swept or
 -- unknown: "gone" for the door; for the workflow tried afresh, and without a
 -- unit the record ends refused. A lease that gave its offer back is pressed
@@ -26,7 +27,7 @@ if not h or state == 'swept' or state == 'offered' then
     if more or line_first() then return finish_hold('again', nil) end
     local units = num(4)
     local taken = open_to_all() >= units and room(arg(5)) >= units
-    h = afresh(h, new_hold(taken and 'provisional' or 'refused', units, arg(5), '', S.gen, NOW))
+    h = afresh(h, new_hold(taken and 'provisional' or 'refused', units, arg(5), '', S.gen, NOW, arg(9)))
     if not taken then
       h[H_ENDED] = NOW
       put_hold(id, h)

@@ -170,7 +170,7 @@ func (g *Gate) Reserve(ctx context.Context, req ReserveRequest) (HoldOutcome, er
 	if err := badReserve(req); err != nil {
 		return HoldOutcome{}, err
 	}
-	r, err := g.run(ctx, verbReserve, req.SKU, req.HoldID, req.Units, req.Person, bit(req.Press), req.Actor)
+	r, err := g.run(ctx, verbReserve, req.SKU, req.HoldID, req.Units, req.Person, bit(req.Press), req.Actor, cartText(req.Cart))
 	return g.holdOutcome(req.SKU, req.HoldID, r, err)
 }
 
@@ -189,7 +189,7 @@ func (g *Gate) AdoptHold(ctx context.Context, req AdoptHoldRequest) (HoldOutcome
 		amount, currency = money(req.Extend.Amount)
 	}
 	r, err := g.decide(ctx, verbAdoptHold, req.SKU, req.HoldID, req.HoldFor.Milliseconds(), bit(req.ByWorkflow), req.Units, req.Person,
-		by, amount, currency)
+		by, amount, currency, cartText(req.Cart))
 	return g.holdOutcome(req.SKU, req.HoldID, r, err)
 }
 
@@ -250,13 +250,14 @@ func (g *Gate) Unconfirm(ctx context.Context, sku, holdID, paymentRef, actor str
 }
 
 // Release ends a live hold and frees its units. OK when it ended now; Existing
-// when it had ended; Early with Left; Unknown.
+// when it had ended, or is held where only a lease was to be taken back; Early
+// with Left; Unknown.
 func (g *Gate) Release(ctx context.Context, req ReleaseRequest) (HoldOutcome, error) {
 	var deadline int64
 	if !req.Deadline.IsZero() {
 		deadline = req.Deadline.UnixMilli()
 	}
-	r, err := g.run(ctx, verbRelease, req.SKU, req.HoldID, req.Reason, req.Actor, deadline)
+	r, err := g.run(ctx, verbRelease, req.SKU, req.HoldID, req.Reason, req.Actor, deadline, bit(req.Lease))
 	return g.holdOutcome(req.SKU, req.HoldID, r, err)
 }
 

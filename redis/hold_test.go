@@ -159,6 +159,55 @@ func TestReleaseGivesBackOnce(t *testing.T) {
 	require.Equal(t, Unknown, f.release(f.id(contract.HoldID), contract.ReasonShop).Verdict)
 }
 
+// A door that takes back its lease leaves nothing behind: the id is tried afresh.
+// What has its owner by then stays.
+func TestALeaseIsTakenBack(t *testing.T) {
+	f := open(t, 1)
+	id := f.id(contract.HoldID)
+	require.Equal(t, Unknown, f.takeBack(id).Verdict)
+	require.Equal(t, OK, f.reserve(id, 1).Verdict)
+	require.Equal(t, OK, f.takeBack(id).Verdict)
+	require.Equal(t, contract.HoldSwept, f.hold(id).State)
+	require.Equal(t, [4]int64{1, 0, 0, 0}, f.parts(), "the unit is free at once")
+	f.unmoved(func() { require.Equal(t, Existing, f.takeBack(id).Verdict) })
+	require.Equal(t, OK, f.reserve(id, 1).Verdict, "the id is not spent")
+	require.Equal(t, OK, f.adopt(id, true).Verdict)
+	f.unmoved(func() { require.Equal(t, Existing, f.takeBack(id).Verdict, "it has its owner") })
+	require.Equal(t, contract.HoldHeld, f.hold(id).State)
+}
+
+// The record of a cart's first line names all of them, whoever made the record and
+// whatever becomes of it.
+func TestTheFirstLineNamesItsCart(t *testing.T) {
+	cart := []contract.Line{{SKU: "a.b-c_1", Quantity: 1}, {SKU: "Z", Quantity: mostUnits}}
+	for name, quiet := range map[string]bool{"walk-in": true, "after a sweep": false, "by its workflow": false} {
+		t.Run(name, func(t *testing.T) {
+			f := open(t, 2)
+			id := f.id(contract.HoldID)
+			req := ReserveRequest{SKU: f.sku, HoldID: id, Units: 1, Person: "p", Cart: cart}
+			if !quiet {
+				f.reserve(id, 1)
+				f.pass(testLease)
+			}
+			if name != "by its workflow" {
+				out := must[HoldOutcome](f)(f.g.Reserve(t.Context(), req))
+				require.Equal(t, OK, out.Verdict)
+				require.Equal(t, cart, out.Hold.Cart)
+			}
+			out := must[HoldOutcome](f)(f.g.AdoptHold(t.Context(), AdoptHoldRequest{
+				SKU: f.sku, HoldID: id, HoldFor: time.Minute, ByWorkflow: true, Units: 1, Person: "p", Cart: cart,
+			}))
+			require.Equal(t, cart, out.Hold.Cart)
+			f.confirm(id, "pi")
+			require.Equal(t, cart, f.hold(id).Cart)
+		})
+	}
+	f := open(t, 1)
+	require.Nil(t, f.hold(f.held()).Cart, "a hold of one line is no cart")
+	_, err := parseCart("hold", "A:1,B")
+	require.ErrorContains(t, err, `"B"`)
+}
+
 func TestExpiryIsRefusedEarlyAndPaymentWinsUntilItComes(t *testing.T) {
 	f := open(t, 2)
 	id, paid := f.held(), f.held()

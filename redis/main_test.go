@@ -173,6 +173,12 @@ func (f *fixture) release(id, reason string) HoldOutcome {
 	return must[HoldOutcome](f)(f.g.Release(f.t.Context(), ReleaseRequest{SKU: f.sku, HoldID: id, Reason: reason, Actor: "test"}))
 }
 
+// takeBack gives back a lease of the door's own.
+func (f *fixture) takeBack(id string) HoldOutcome {
+	f.t.Helper()
+	return must[HoldOutcome](f)(f.g.Release(f.t.Context(), ReleaseRequest{SKU: f.sku, HoldID: id, Reason: contract.ReasonCompensation, Lease: true}))
+}
+
 func (f *fixture) lapse(id string) HoldOutcome {
 	f.t.Helper()
 	return must[HoldOutcome](f)(f.g.Lapse(f.t.Context(), f.sku, id))

@@ -99,6 +99,7 @@ func (r *run) steps() map[string]func(*rapid.T) {
 		"told":        r.stepTold,
 		"confirm":     r.stepConfirm,
 		"release":     r.stepRelease,
+		"take back":   r.stepTakeBack,
 		"lapse":       r.stepLapse,
 		"refund":      r.stepRefund,
 		"level":       r.stepLevel,
@@ -132,6 +133,7 @@ var modelOutcomes = []string{
 	"confirm ok", "confirm hold-ended", "confirm payment-conflict", "confirm refunded", "confirm shortfall", "confirm unknown",
 	"confirm retaken", "unconfirm ok", "unconfirm existing", "unconfirm returned", "unconfirm unknown",
 	"release ok", "release existing", "release early", "release unknown",
+	"take back ok", "take back existing",
 	"lapse ok", "lapse early", "lapse claimed", "lapse existing", "lapse unknown",
 	"refund ok", "refund made-sale", "refund unknown",
 }
@@ -582,6 +584,14 @@ func (r *run) stepRelease(rt *rapid.T) {
 	out := r.release(id, reason)
 	r.m.sweep()
 	r.did(rt, "release", out.Verdict, r.m.release(id, reason))
+}
+
+func (r *run) stepTakeBack(rt *rapid.T) {
+	r.stepReserve(rt) // a lease lasts for a few steps only
+	id := r.pickHold(rt, contract.HoldProvisional, contract.HoldHeld)
+	out := r.takeBack(id)
+	r.m.sweep()
+	r.did(rt, "take back", out.Verdict, r.m.takeBack(id))
 }
 
 func (r *run) stepLapse(rt *rapid.T) {

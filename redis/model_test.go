@@ -167,24 +167,28 @@ func (m *model) sweep() {
 		return due[i] < due[j]
 	})
 	for _, id := range due {
-		h := m.holds[id]
-		m.held -= h.units
-		if h.entry == "" {
-			h.state = contract.HoldSwept
-			m.count(h.person, -h.units)
-			continue
-		}
-		m.offered += h.units
-		h.state, h.deadline = contract.HoldOffered, h.until
-		if !h.back {
-			h.back, h.deadline = true, max(h.until, m.ms()+120_000)
-		}
-		e := m.entries[h.entry]
-		e.state = contract.EntryOffered
-		if e.leaving {
-			m.giveBack(id, contract.HoldReleased)
-			m.endEntry(h.entry, contract.EntryLeft, true)
-		}
+		m.endLease(id)
+	}
+}
+
+func (m *model) endLease(id string) {
+	h := m.holds[id]
+	m.held -= h.units
+	if h.entry == "" {
+		h.state = contract.HoldSwept
+		m.count(h.person, -h.units)
+		return
+	}
+	m.offered += h.units
+	h.state, h.deadline = contract.HoldOffered, h.until
+	if !h.back {
+		h.back, h.deadline = true, max(h.until, m.ms()+120_000)
+	}
+	e := m.entries[h.entry]
+	e.state = contract.EntryOffered
+	if e.leaving {
+		m.giveBack(id, contract.HoldReleased)
+		m.endEntry(h.entry, contract.EntryLeft, true)
 	}
 }
 
@@ -588,6 +592,18 @@ func (m *model) unconfirm(id, ref string) Verdict {
 		m.held += h.units
 	}
 	h.ref, h.refunded = "", append(h.refunded, ref)
+	return OK
+}
+
+// takeBack is a release of a lease only.
+func (m *model) takeBack(id string) Verdict {
+	switch h := m.holds[id]; {
+	case h == nil:
+		return Unknown
+	case h.state != contract.HoldProvisional:
+		return Existing
+	}
+	m.endLease(id)
 	return OK
 }
 

@@ -27,6 +27,7 @@ var mutants = []struct{ file, from, to string }{
 	{"records.lua", "if old then", "if false then"},
 	{"refund.lua", "if h[H_STATE] == 'sold' and", "if false and"},
 	{"release.lua", "if left > 0 then", "if false then"},
+	{"release.lua", "if state ~= 'provisional' then return", "if false then return"},
 	{"walk_in.lua", "if open_to_all() < units then", "if available() < units then"},
 	{"walk_in.lua", "if room(person) < units then", "if false then"},
 	{"walk_in.lua", "redis.call('ZCOUNT', K_LEASES, '-inf', NOW) == 0 and", "true and"},

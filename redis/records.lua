@@ -41,12 +41,12 @@ end
 local H_STATE, H_UNITS, H_PERSON, H_ENTRY, H_GEN, H_CREATED, H_DEADLINE, H_VERSION = 1, 2, 3, 4, 5, 6, 7, 8
 local H_OFFERED, H_TOLD, H_SENT, H_UNTIL, H_BACK, H_EXTENDED = 9, 10, 11, 12, 13, 14
 local H_AMOUNT, H_CURRENCY, H_ENDED, H_REASON, H_REF, H_REFUNDED = 15, 16, 17, 18, 19, 20
-local H_RETURNED, H_RETAKEN = 21, 22
+local H_RETURNED, H_RETAKEN = 21, 22 -- 23 is the cart, which no script reads
 local E_STATE, E_UNITS, E_PERSON, E_ARRIVAL, E_ACK, E_HOLD = 1, 2, 3, 4, 5, 6
 local E_GEN, E_MISSED, E_LEAVING, E_ENDED, E_VERSION, E_EPOCH = 7, 8, 9, 10, 11, 12
 
-local function new_hold(state, units, person, entry, gen, deadline)
-  return { state, units, person, entry, gen, NOW, deadline, 0, 0, 0, 0, 0, 0, 0, '', '', 0, '', '', 0, 0, 0 }
+local function new_hold(state, units, person, entry, gen, deadline, cart)
+  return { state, units, person, entry, gen, NOW, deadline, 0, 0, 0, 0, 0, 0, 0, '', '', 0, '', '', 0, 0, 0, cart or '' }
 end
 -- A swept hold that lives again: what was refunded stays refunded.
 local function afresh(old, h)

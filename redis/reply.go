@@ -103,7 +103,7 @@ func (r record) strs(i int) []string {
 
 // parseHold reads a hold's record; the places are those of prelude.lua.
 func (g *Gate) parseHold(sku, id, raw string) (Hold, error) {
-	r, err := parseRecord(id, raw, 22)
+	r, err := parseRecord(id, raw, 23)
 	if err != nil {
 		return Hold{}, err
 	}
@@ -120,7 +120,8 @@ func (g *Gate) parseHold(sku, id, raw string) (Hold, error) {
 	if r.str(16) != "" {
 		h.Amount = &contract.Money{Amount: r.int(15), Currency: r.str(16)}
 	}
-	return h, nil
+	h.Cart, err = parseCart(id, r.str(23))
+	return h, err
 }
 
 // parseEntry reads an entry's record; the places are those of prelude.lua.

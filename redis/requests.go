@@ -79,6 +79,7 @@ type ReserveRequest struct {
 	Person string
 	Press  bool
 	Actor  string
+	Cart   []contract.Line // all lines, with the first line of a cart only
 }
 
 // HoldOutcome answers the verbs on a hold. Left is what remains until Deadline
@@ -102,6 +103,7 @@ type AdoptHoldRequest struct {
 	Units      int64
 	Person     string
 	Extend     *Extension
+	Cart       []contract.Line // as in ReserveRequest; by the workflow only
 }
 
 // Extension moves the deadline of a held hold once.
@@ -135,13 +137,15 @@ type ConfirmRequest struct {
 
 // ReleaseRequest ends a live hold. With Reason contract.ReasonExpired it is
 // refused as Early before Deadline, the deadline that the caller knows, or the
-// record's when that is later, plus Grace when a payment had started.
+// record's when that is later. With Lease it only takes back a lease: the record
+// is swept and can be tried afresh; a held one answers Existing and stays.
 type ReleaseRequest struct {
 	SKU      string
 	HoldID   string
 	Reason   string
 	Actor    string
 	Deadline time.Time
+	Lease    bool
 }
 
 // DrainOutcome answers Drain. Next is how long until something more is due, 0

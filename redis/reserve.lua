@@ -1,6 +1,6 @@
 -- reserve: takes units under a lease.
 -- ARGV +1 hold id, +2 units, +3 person, +4 "1" for a press of the offer with
--- this id, +5 actor.
+-- this id, +5 actor, +6 the lines of the cart whose first line this is, or "".
 -- Repeat: provisional → lease renewed; swept → tried afresh; anything else → as
 -- it is ("existing"). A press never makes a record.
 -- Answers {verdict, wake, ms left, ms now, waiting, record}.
@@ -34,5 +34,5 @@ end
 if h and (state ~= 'swept' or press) then return finish_hold('existing', h) end
 -- With no limit each of the line takes a unit at least.
 if line_first() and (S.limit > 0 or redis.call('ZCARD', K_LINE) < available()) then return finish_hold('again', nil) end
-local verdict, record, people = walk_in(id, units, arg(3), arg(5), h)
+local verdict, record, people = walk_in(id, units, arg(3), arg(5), h, arg(6))
 return finish(verdict, record and LEASE or 0, NOW, people or 0, record or '')

@@ -138,7 +138,10 @@ type Hold struct {
 	Refunded   []string        // payment refs marked for refund
 	Returned   int64           // units that came back after the sale
 	Retaken    bool            // sold after it had expired
-	Version    int64
+	// Cart is all lines of a cart, on the record of its first line; nil on every
+	// other record.
+	Cart    []contract.Line
+	Version int64
 }
 
 // Entry is an entry's record with its place.

@@ -1,7 +1,7 @@
 -- The walk-in, decided before settle is made.
 
 -- Answers the verdict and the new hold's record, or how many wait if refused.
-local function walk_in(id, units, person, actor, swept)
+local function walk_in(id, units, person, actor, swept, cart)
   if S.paused == 1 then return 'paused' end
   if ENDED then return 'sale-ended' end
   if room(person) < units then return 'limit-reached' end
@@ -9,7 +9,7 @@ local function walk_in(id, units, person, actor, swept)
     local line = S.offered > 0 or someone_eligible()
     return line and 'reserved-for-line' or 'sold-out', nil, waiting()
   end
-  local h = afresh(swept, new_hold('provisional', units, person, '', S.gen, NOW + LEASE))
+  local h = afresh(swept, new_hold('provisional', units, person, '', S.gen, NOW + LEASE, cart))
   add('held', units)
   redis.call('HINCRBY', K_TALLY, person, units)
   local record = put_hold(id, h)
@@ -27,7 +27,7 @@ local function quiet()
     (S.green == 0 or NOW < S.green_at + LEASE)
 end
 if arg(4) ~= '1' and redis.call('HEXISTS', K_HOLDS, arg(1)) == 0 and quiet() then
-  local verdict, record, people = walk_in(arg(1), num(2), arg(3), arg(5), nil)
+  local verdict, record, people = walk_in(arg(1), num(2), arg(3), arg(5), nil, arg(6))
   flush()
   return { verdict, 0, record and LEASE or 0, NOW, people or 0, record or '' }
 end

@@ -264,12 +264,12 @@ func TestOnlyLastingViolationsCount(t *testing.T) {
 }
 
 func TestRecordsAreDecodedAsDocumented(t *testing.T) {
-	h, err := decodeHold(`["sold",2,"person","entry_a",3,1800000000000,1800000600000,7,1800000000001,0,0,0,0,0,"","",1800000000500,"","pay_1",["pay_2"],1,0]`)
+	h, err := decodeHold(`["sold",2,"person","entry_a",3,1800000000000,1800000600000,7,1800000000001,0,0,0,0,0,"","",1800000000500,"","pay_1",["pay_2"],1,0,"A:2,B:1"]`)
 	require.NoError(t, err)
 	require.Equal(t, Hold{
 		State: "sold", Units: 2, Person: "person", Entry: "entry_a", Ended: at(0.5), PaymentRef: "pay_1", Refunded: []string{"pay_2"}, Returned: 1,
 	}, h)
-	h, err = decodeHold(`["held",1,"person","",3,1800000000000,1800000600000,7,0,0,0,0,0,0,"","",0,"","",0,0,0]`)
+	h, err = decodeHold(`["held",1,"person","",3,1800000000000,1800000600000,7,0,0,0,0,0,0,"","",0,"","",0,0,0,""]`)
 	require.NoError(t, err)
 	require.Equal(t, Hold{State: "held", Units: 1, Person: "person"}, h)
 	e, err := decodeEntry(`["waiting",1,"person","1800000000000123",1,"",0,0,0,0,1,0]`)

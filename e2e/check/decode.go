@@ -11,7 +11,7 @@ import (
 // Records are JSON arrays; docs/architecture.md lists their members.
 
 func decodeHold(raw string) (Hold, error) {
-	r, err := newRecord(raw, 22)
+	r, err := newRecord(raw, 23)
 	if err != nil {
 		return Hold{}, fmt.Errorf("hold: %w", err)
 	}
