@@ -18,6 +18,7 @@ const errNoRecord = "gate-record-missing"
 type HoldGate interface {
 	AdoptHold(ctx context.Context, req redis.AdoptHoldRequest) (redis.HoldOutcome, error)
 	Confirm(ctx context.Context, req redis.ConfirmRequest) (redis.HoldOutcome, error)
+	Unconfirm(ctx context.Context, sku, holdID, paymentRef, actor string) (redis.HoldOutcome, error)
 	Release(ctx context.Context, req redis.ReleaseRequest) (redis.HoldOutcome, error)
 	Refund(ctx context.Context, sku, holdID, paymentRef, actor string) (redis.HoldOutcome, error)
 }
@@ -48,6 +49,8 @@ type HoldOutcome struct {
 	Generation int64              `json:"generation,omitempty"`
 	Reason     string             `json:"reason,omitempty"`
 	PaymentRef string             `json:"payment_ref,omitempty"`
+	Retaken    bool               `json:"retaken,omitempty"`
+	Cart       []contract.Line    `json:"cart,omitempty"` // all lines of a cart, from its first line's record
 }
 
 // Left is how long the gate would refuse to end the hold.
@@ -68,6 +71,8 @@ func holdOutcome(out redis.HoldOutcome) HoldOutcome {
 		Generation: h.Generation,
 		Reason:     h.Reason,
 		PaymentRef: h.PaymentRef,
+		Retaken:    h.Retaken,
+		Cart:       h.Cart,
 	}
 }
 
@@ -81,6 +86,7 @@ type AdoptHoldInput struct {
 	HoldSeconds   int64           `json:"hold_seconds"`
 	ExtendSeconds int64           `json:"extend_seconds,omitempty"`
 	Amount        *contract.Money `json:"amount,omitempty"`
+	Cart          []contract.Line `json:"cart,omitempty"` // all lines, with the first line of a cart only
 }
 
 // AdoptHold makes a provisional hold held, or extends a held one.
@@ -92,6 +98,7 @@ func (a *Holds) AdoptHold(ctx context.Context, in AdoptHoldInput) (HoldOutcome, 
 		ByWorkflow: true,
 		Units:      in.Units,
 		Person:     in.Person,
+		Cart:       in.Cart,
 	}
 	if in.ExtendSeconds > 0 {
 		req.Extend = &redis.Extension{By: seconds(in.ExtendSeconds), Amount: in.Amount}
@@ -112,12 +119,15 @@ type ConfirmHoldInput struct {
 	// SameAmount is set where nobody has compared the amount with the announced
 	// one yet.
 	SameAmount bool `json:"same_amount,omitempty"`
+	// Retake sells an expired hold from what is open to all.
+	Retake bool `json:"retake,omitempty"`
 }
 
 // ConfirmHold makes the sale if the hold still lives.
 func (a *Holds) ConfirmHold(ctx context.Context, in ConfirmHoldInput) (HoldOutcome, error) {
 	out, err := a.Gate.Confirm(ctx, redis.ConfirmRequest{
-		SKU: in.SKU, HoldID: in.HoldID, PaymentRef: in.PaymentRef, Amount: in.Amount, Actor: in.Actor, SameAmount: in.SameAmount,
+		SKU: in.SKU, HoldID: in.HoldID, PaymentRef: in.PaymentRef, Amount: in.Amount, Actor: in.Actor,
+		SameAmount: in.SameAmount, Retake: in.Retake,
 	})
 	if err == nil && out.Verdict == redis.Unknown && in.MustExist {
 		return HoldOutcome{}, temporal.NewApplicationErrorWithOptions(
@@ -125,6 +135,21 @@ func (a *Holds) ConfirmHold(ctx context.Context, in ConfirmHoldInput) (HoldOutco
 			errNoRecord, temporal.ApplicationErrorOptions{})
 	}
 	return a.holdDone(ctx, in.SKU, "confirm hold of", out, err)
+}
+
+// UnconfirmHoldInput undoes the sale of one line of a cart.
+type UnconfirmHoldInput struct {
+	SKU        string `json:"sku"`
+	HoldID     string `json:"hold_id"`
+	PaymentRef string `json:"payment_ref"`
+	Actor      string `json:"actor"`
+}
+
+// UnconfirmHold takes a line's sale back and marks the payment, which no repeat
+// sells by again.
+func (a *Holds) UnconfirmHold(ctx context.Context, in UnconfirmHoldInput) (HoldOutcome, error) {
+	out, err := a.Gate.Unconfirm(ctx, in.SKU, in.HoldID, in.PaymentRef, in.Actor)
+	return a.holdDone(ctx, in.SKU, "unconfirm hold of", out, err)
 }
 
 // ReleaseHoldInput gives a hold's units back. Deadline counts for the reason

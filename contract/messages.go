@@ -19,7 +19,8 @@ type Money struct {
 	Currency string `json:"currency"`
 }
 
-// HoldInput starts a Hold. In this part Lines has exactly one line.
+// HoldInput starts a Hold. Lines are what MergeLines makes of them; HoldID begins
+// with the number of the first line's SKU.
 type HoldInput struct {
 	HoldID     string       `json:"hold_id"`
 	Lines      []Line       `json:"lines"`

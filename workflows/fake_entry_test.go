@@ -50,7 +50,7 @@ func (w *world) Leave(_ context.Context, req redis.LeaveRequest) (redis.EntryOut
 }
 
 func (w *world) AdoptOffer(context.Context, string, string) (redis.HoldOutcome, error) {
-	return w.holdVerb("adopt offer", func() redis.Verdict {
+	return w.holdVerb("adopt offer", chair, func(*shelf) redis.Verdict {
 		if w.hold == nil {
 			return redis.Unknown
 		}
@@ -63,7 +63,7 @@ func (w *world) Told(_ context.Context, req redis.ToldRequest) (redis.HoldOutcom
 	if req.Sent {
 		name = "sent"
 	}
-	return w.holdVerb(name, func() redis.Verdict {
+	return w.holdVerb(name, chair, func(*shelf) redis.Verdict {
 		switch {
 		case w.hold.State != contract.HoldOffered:
 			return redis.Gone
@@ -85,7 +85,7 @@ func (w *world) Told(_ context.Context, req redis.ToldRequest) (redis.HoldOutcom
 }
 
 func (w *world) Lapse(context.Context, string, string) (redis.HoldOutcome, error) {
-	return w.holdVerb("lapse", func() redis.Verdict {
+	return w.holdVerb("lapse", chair, func(*shelf) redis.Verdict {
 		switch {
 		case w.hold.State == contract.HoldProvisional, w.hold.State == contract.HoldHeld:
 			return redis.Claimed

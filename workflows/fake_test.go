@@ -17,22 +17,29 @@ import (
 	"holdfast/workflows"
 )
 
+// shelf is what the gate knows of one SKU: a hold and the free units.
+type shelf struct {
+	free int64
+	hold *redis.Hold
+}
+
 // world is a test environment with time skipping around an in-memory gate that
 // has one hold, one entry and its free units. Its clock is the environment's.
 type world struct {
 	*testsuite.TestWorkflowEnvironment
 	t *testing.T
 
-	mu       sync.Mutex
-	calls    []string // verbs in order, with what they answered
-	down     func(verb string) error
-	free     int64
-	hold     *redis.Hold
-	entry    *redis.Entry
-	paused   bool
-	saleEnds bool
-	noRecord bool
-	released redis.ReleaseRequest // the last one
+	mu        sync.Mutex
+	calls     []string // verbs in order, with what they answered
+	down      func(verb string) error
+	shelf                       // of the chair, and of every SKU that more has not
+	more      map[string]*shelf // of a cart's other SKUs
+	entry     *redis.Entry
+	paused    bool
+	saleEnds  bool
+	noRecord  bool
+	released  redis.ReleaseRequest // the last one
+	onConfirm func(redis.ConfirmRequest)
 
 	payments []contract.PaymentInput
 	freeAt   []int64 // units free when each payment got its owner
@@ -85,17 +92,29 @@ func (w *world) verb(name string, do func() redis.Verdict) (redis.Base, error) {
 	return redis.Base{Verdict: v}, nil
 }
 
-func (w *world) holdVerb(name string, do func() redis.Verdict) (redis.HoldOutcome, error) {
+func (w *world) on(sku string) *shelf {
+	if s := w.more[sku]; s != nil {
+		return s
+	}
+	return &w.shelf
+}
+
+// holdVerb notes a verb on a hold, of a cart with its SKU.
+func (w *world) holdVerb(name, sku string, do func(s *shelf) redis.Verdict) (redis.HoldOutcome, error) {
 	var out redis.HoldOutcome
 	var err error
+	if len(w.more) > 0 {
+		name += " " + sku
+	}
 	out.Base, err = w.verb(name, func() redis.Verdict {
+		s := w.on(sku)
 		if w.noRecord {
 			return redis.Unknown
 		}
-		v := do()
-		if w.hold != nil {
-			out.Hold = *w.hold
-			out.Left = max(0, w.hold.Deadline.Sub(w.Now()))
+		v := do(s)
+		if s.hold != nil {
+			out.Hold = *s.hold
+			out.Left = max(0, s.hold.Deadline.Sub(w.Now()))
 		}
 		return v
 	})
@@ -109,63 +128,101 @@ func (w *world) called(verb string) int {
 }
 
 func (w *world) AdoptHold(_ context.Context, req redis.AdoptHoldRequest) (redis.HoldOutcome, error) {
-	return w.holdVerb("adopt", func() redis.Verdict {
-		if w.hold == nil || w.hold.State == contract.HoldSwept {
-			w.hold = &redis.Hold{ID: req.HoldID, State: contract.HoldProvisional, Units: req.Units, Person: req.Person, CreatedAt: w.Now()}
-			if w.free < req.Units {
-				w.hold.State = contract.HoldRefused
+	return w.holdVerb("adopt", req.SKU, func(s *shelf) redis.Verdict {
+		if s.hold == nil || s.hold.State == contract.HoldSwept {
+			s.hold = &redis.Hold{ID: req.HoldID, State: contract.HoldProvisional, Units: req.Units, Person: req.Person, CreatedAt: w.Now(), Cart: req.Cart}
+			if s.free < req.Units {
+				s.hold.State = contract.HoldRefused
 				return redis.SoldOut
 			}
-			w.free -= req.Units
+			s.free -= req.Units
 		}
-		if w.hold.State == contract.HoldProvisional {
-			w.hold.State, w.hold.Deadline = contract.HoldHeld, w.Now().Add(req.HoldFor)
+		if s.hold.State == contract.HoldProvisional {
+			s.hold.State, s.hold.Deadline = contract.HoldHeld, w.Now().Add(req.HoldFor)
 		}
-		if w.hold.State != contract.HoldHeld {
+		if s.hold.State != contract.HoldHeld {
 			return redis.Existing
 		}
-		if req.Extend != nil && !w.hold.Extended {
-			w.hold.Extended, w.hold.Amount = true, req.Extend.Amount
-			w.hold.Deadline = w.hold.Deadline.Add(req.Extend.By)
+		if req.Extend != nil && !s.hold.Extended {
+			s.hold.Extended, s.hold.Amount = true, req.Extend.Amount
+			s.hold.Deadline = s.hold.Deadline.Add(req.Extend.By)
 		}
 		return redis.OK
 	})
 }
 
 func (w *world) Confirm(_ context.Context, req redis.ConfirmRequest) (redis.HoldOutcome, error) {
-	return w.holdVerb("confirm", func() redis.Verdict {
+	return w.holdVerb("confirm", req.SKU, func(s *shelf) redis.Verdict {
+		if w.onConfirm != nil {
+			w.onConfirm(req)
+		}
+		if s.hold == nil {
+			return redis.Unknown
+		}
+		h := s.hold
+		retake := h.State == contract.HoldExpired && req.Retake && s.free >= h.Units
 		switch {
-		case w.hold.State == contract.HoldSold && w.hold.PaymentRef == req.PaymentRef:
+		case h.State == contract.HoldSold && h.PaymentRef == req.PaymentRef:
 			return redis.OK
-		case w.hold.State == contract.HoldSold:
+		case h.State == contract.HoldSold:
 			return redis.Conflict
-		case slices.Contains(w.hold.Refunded, req.PaymentRef):
+		case slices.Contains(h.Refunded, req.PaymentRef):
 			return redis.Refunded
-		case w.hold.State != contract.HoldHeld:
+		case h.State != contract.HoldHeld && !retake:
 			return redis.HoldEnded
-		case w.free < 0:
+		case s.free < 0:
 			return redis.Shortfall
 		}
-		w.hold.State, w.hold.PaymentRef, w.hold.EndedAt = contract.HoldSold, req.PaymentRef, w.Now()
+		if retake {
+			s.free -= h.Units
+		}
+		h.State, h.PaymentRef, h.EndedAt, h.Retaken, h.Reason = contract.HoldSold, req.PaymentRef, w.Now(), retake, ""
+		return redis.OK
+	})
+}
+
+func (w *world) Unconfirm(_ context.Context, sku, _, ref, _ string) (redis.HoldOutcome, error) {
+	return w.holdVerb("unconfirm", sku, func(s *shelf) redis.Verdict {
+		h := s.hold
+		switch {
+		case h == nil:
+			return redis.Unknown
+		case slices.Contains(h.Refunded, ref):
+			return redis.OK
+		case h.State != contract.HoldSold || h.PaymentRef != ref:
+			return redis.Existing
+		case h.Returned > 0:
+			return redis.Returned
+		}
+		h.State, h.PaymentRef, h.Refunded = contract.HoldHeld, "", append(h.Refunded, ref)
+		if h.Retaken {
+			h.State, h.Reason, h.Retaken = contract.HoldExpired, contract.ReasonExpired, false
+			s.free += h.Units
+		} else {
+			h.EndedAt = time.Time{}
+		}
 		return redis.OK
 	})
 }
 
 func (w *world) Release(_ context.Context, req redis.ReleaseRequest) (redis.HoldOutcome, error) {
 	left := time.Duration(0)
-	out, err := w.holdVerb("release "+req.Reason, func() redis.Verdict {
+	out, err := w.holdVerb("release "+req.Reason, req.SKU, func(s *shelf) redis.Verdict {
 		w.released = req
-		if w.hold.State != contract.HoldHeld {
+		if s.hold == nil {
+			return redis.Unknown
+		}
+		if s.hold.State != contract.HoldHeld && s.hold.State != contract.HoldProvisional {
 			return redis.Existing
 		}
-		until := w.hold.Deadline
+		until := s.hold.Deadline
 		if req.Deadline.After(until) {
 			until = req.Deadline
 		}
 		if left = until.Sub(w.Now()); req.Reason == contract.ReasonExpired && left > 0 {
 			return redis.Early
 		}
-		w.endHold(contract.HoldReleased, req.Reason)
+		s.end(w.Now(), contract.HoldReleased, req.Reason)
 		return redis.OK
 	})
 	if out.Verdict == redis.Early {
@@ -174,20 +231,28 @@ func (w *world) Release(_ context.Context, req redis.ReleaseRequest) (redis.Hold
 	return out, err
 }
 
-func (w *world) endHold(state contract.HoldState, reason string) {
+func (w *world) endHold(state contract.HoldState, reason string) { w.end(w.Now(), state, reason) }
+
+// end gives a hold's units back.
+func (s *shelf) end(now time.Time, state contract.HoldState, reason string) {
 	if reason == contract.ReasonExpired {
 		state = contract.HoldExpired
 	}
-	w.hold.State, w.hold.Reason, w.hold.EndedAt = state, reason, w.Now()
-	w.free += w.hold.Units
+	s.hold.State, s.hold.Reason, s.hold.EndedAt = state, reason, now
+	s.free += s.hold.Units
 }
 
-func (w *world) Refund(_ context.Context, _, _, ref, _ string) (redis.HoldOutcome, error) {
-	return w.holdVerb("refund", func() redis.Verdict {
-		if w.hold.State == contract.HoldSold && w.hold.PaymentRef == ref {
+func (w *world) Refund(_ context.Context, sku, _, ref, _ string) (redis.HoldOutcome, error) {
+	return w.holdVerb("refund", sku, func(s *shelf) redis.Verdict {
+		switch {
+		case s.hold == nil:
+			return redis.Unknown
+		case s.hold.State == contract.HoldSold && s.hold.PaymentRef == ref:
 			return redis.MadeSale
+		case slices.Contains(s.hold.Refunded, ref):
+			return redis.OK
 		}
-		w.hold.Refunded = append(w.hold.Refunded, ref)
+		s.hold.Refunded = append(s.hold.Refunded, ref)
 		return redis.OK
 	})
 }

@@ -14,9 +14,10 @@ import (
 	"holdfast/redis"
 )
 
-// Hold owns one hold from the moment its units were taken until they are sold
-// or given back: reserve → checkout → confirm. The gate decides every step; the
-// workflow knows the clocks and keeps the money that came with it.
+// Hold owns one hold of 1 to 20 lines from the moment its units were taken until
+// they are sold or given back, all of them: reserve → checkout → confirm. The gate
+// decides every step; the workflow knows the clocks and keeps the money that came
+// with it.
 func Hold(ctx workflow.Context, in contract.HoldInput) (contract.HoldResult, error) {
 	h, err := newHold(ctx, in)
 	if err != nil {
@@ -34,15 +35,18 @@ type hold struct {
 	root   workflow.Context // is cancelled
 	ctx    workflow.Context // is not: a step at the gate is never cut short
 	in     contract.HoldInput
-	line   contract.Line
+	lines  []contract.Line          // merged, in the order in which they are taken
+	gate   []activities.HoldOutcome // of each line, what the gate said last
 	status contract.HoldStatus
 
 	deadline timer
-	ends     time.Time                  // the gate's deadline by the workflow's clock
+	ends     time.Time                  // the latest deadline of a line, by the workflow's clock
 	paying   bool                       // a payment has started and not failed
 	named    *contract.Money            // by the last payment-started
 	namedBy  map[string]*contract.Money // and by each payment reference; never ranged over
 	cancels  bool                       // given back because the workflow was cancelled
+	why      ending                     // of the last giving back, which may have to look again
+	looks    int                        // how often it has
 
 	asks       []*ask                            // confirms that wait for their answer
 	answers    map[string]contract.ConfirmResult // by payment reference; never ranged over
@@ -59,18 +63,21 @@ type ask struct {
 }
 
 func newHold(ctx workflow.Context, in contract.HoldInput) (*hold, error) {
-	if len(in.Lines) != 1 {
+	lines, err := contract.MergeLines(in.Lines)
+	if err != nil {
 		return nil, temporal.NewNonRetryableApplicationError(
-			fmt.Sprintf("hold %s has %d lines; a hold has exactly one", in.HoldID, len(in.Lines)), contract.ErrBadRequest, nil)
+			fmt.Sprintf("hold %s: %s", in.HoldID, err), contract.ErrBadRequest, nil)
 	}
 	steps, _ := workflow.NewDisconnectedContext(ctx)
-	return &hold{
-		root: ctx,
-		ctx:  steps,
-		in:   in,
-		line: in.Lines[0],
+	h := &hold{
+		root:  ctx,
+		ctx:   steps,
+		in:    in,
+		lines: lines,
+		gate:  make([]activities.HoldOutcome, len(lines)),
+		why:   ending{contract.ReasonExpired, redis.ActorHoldTimer},
 		status: contract.HoldStatus{
-			HoldID: in.HoldID, State: contract.HoldProvisional, Lines: in.Lines, Customer: in.Customer, EntryID: in.EntryID,
+			HoldID: in.HoldID, State: contract.HoldProvisional, Lines: lines, Customer: in.Customer, EntryID: in.EntryID,
 			Generation: in.Generation, OrderRef: in.OrderRef, Price: in.Price, CreatedAt: workflow.Now(ctx),
 		},
 		answers:   map[string]contract.ConfirmResult{},
@@ -79,7 +86,11 @@ func newHold(ctx workflow.Context, in contract.HoldInput) (*hold, error) {
 		succeeded: workflow.GetSignalChannel(ctx, contract.SignalPaymentSucceeded),
 		failed:    workflow.GetSignalChannel(ctx, contract.SignalPaymentFailed),
 		release:   workflow.GetSignalChannel(ctx, contract.SignalRelease),
-	}, nil
+	}
+	for i := range h.gate {
+		h.gate[i].State = contract.HoldProvisional
+	}
+	return h, nil
 }
 
 func (h *hold) setup() error {
@@ -114,7 +125,7 @@ func (h *hold) run() (contract.HoldResult, error) {
 		return contract.HoldResult{}, err
 	}
 	for !h.status.State.Ended() {
-		err := workflow.Await(h.ctx, func() bool { return h.pending() || h.deadline.due() || h.root.Err() != nil })
+		err := workflow.Await(h.ctx, func() bool { return h.pending() || h.deadline.due() || h.cancelled() })
 		if err == nil {
 			err = h.step()
 		}
@@ -126,7 +137,7 @@ func (h *hold) run() (contract.HoldResult, error) {
 		return contract.HoldResult{}, err
 	}
 	setState(h.ctx, string(h.status.State))
-	if h.cancels {
+	if h.cancels && h.status.State == contract.HoldReleased {
 		return contract.HoldResult{}, h.root.Err()
 	}
 	return contract.HoldResult{
@@ -166,14 +177,16 @@ func (h *hold) step() error {
 	switch {
 	case h.pending():
 		return h.message()
-	case h.root.Err() != nil:
-		err := h.giveBack(contract.ReasonCancelled, "cancel")
-		h.cancels = h.status.State == contract.HoldReleased
-		return err
+	case h.cancelled():
+		h.cancels = true
+		return h.giveBack(contract.ReasonCancelled, "cancel")
 	default:
-		return h.giveBack(contract.ReasonExpired, redis.ActorHoldTimer)
+		return h.giveBack(h.why.reason, h.why.actor)
 	}
 }
+
+// cancelled is true until the cancellation has been answered.
+func (h *hold) cancelled() bool { return h.root.Err() != nil && !h.cancels }
 
 // message handles one signal or confirm.
 func (h *hold) message() error {
@@ -213,7 +226,7 @@ func (h *hold) onStarted(raw converter.RawValue) error {
 	switch {
 	case err != nil:
 		return h.park(contract.SignalPaymentStarted, raw, err)
-	case h.status.State.Ended():
+	case h.status.State.Ended() || h.apart():
 		return nil
 	}
 	if money != nil {
@@ -250,7 +263,7 @@ func (h *hold) onFailed(raw converter.RawValue) error {
 		return nil
 	case m.Final:
 		return h.giveBack(contract.ReasonPaymentFailed, "checkout")
-	case h.paying:
+	case h.paying && !h.apart():
 		// The shopper may try again within the deadline; the extension stays.
 		h.paying = false
 		h.deadline.set(h.ctx, "hold deadline", h.ends.Sub(workflow.Now(h.ctx)))

@@ -2,11 +2,9 @@ package workflows
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
-	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"holdfast/activities"
@@ -14,30 +12,63 @@ import (
 	"holdfast/redis"
 )
 
-// adopt tells the gate that the hold has its owner, and once a payment has
-// started asks for the one extension. It sets the timer by what the gate
-// answers.
+// A hold has one record in the gate for each of its lines. They are taken and sold
+// in the order of their SKUs and given back in reverse. Every step is repeated until
+// its outcome is known, so what is to be undone is what answered ok; a worker that
+// dies repeats the steps of its task from the first, and the records answer.
+
+// ending is why and by whom a hold is given back.
+type ending struct{ reason, actor string }
+
+// adopt tells the gate that the lines have their owner, and once a payment has
+// started asks for the one extension. It sets the timer by what the gate answers.
+// A line that is not to be had gives all the others back: the door has taken a
+// lease of each of them, so also those after it.
 func (h *hold) adopt() error {
-	in := activities.AdoptHoldInput{
-		SKU: h.line.SKU, HoldID: h.in.HoldID, Units: h.line.Quantity, Person: h.in.Person,
-		HoldSeconds: h.in.Settings.HoldSeconds,
-	}
 	summary := "adopt"
 	if h.paying {
-		in.ExtendSeconds, in.Amount = h.in.Settings.ExtensionSeconds, h.named
 		summary = "extend while the shopper pays"
 	}
-	out, err := gateStep[activities.HoldOutcome](h.ctx, summary, holdActivities.AdoptHold, in)
-	if err != nil {
-		return err
+	var left time.Duration
+	for i, line := range h.lines {
+		in := activities.AdoptHoldInput{
+			SKU: line.SKU, HoldID: h.in.HoldID, Units: line.Quantity, Person: h.in.Person,
+			HoldSeconds: h.in.Settings.HoldSeconds,
+		}
+		if h.paying {
+			in.ExtendSeconds = h.in.Settings.ExtensionSeconds
+		}
+		if i == 0 { // which speaks for the cart
+			if h.paying {
+				in.Amount = h.named
+			}
+			if len(h.lines) > 1 {
+				in.Cart = h.lines
+			}
+		}
+		out, err := gateStep[activities.HoldOutcome](h.ctx, h.label(summary, i), holdActivities.AdoptHold, in)
+		if err != nil {
+			return err
+		}
+		h.take(i, out)
+		if out.Verdict != redis.OK {
+			return h.rejoin()
+		}
+		// Until the last line may end, a payment can still win them all.
+		left = max(left, out.Left())
 	}
-	h.take(out)
-	if out.Verdict == redis.OK {
-		h.ends = workflow.Now(h.ctx).Add(out.Left())
-		h.deadline.set(h.ctx, "hold deadline", out.Left()+h.grace())
-		h.show()
-	}
+	h.ends = workflow.Now(h.ctx).Add(left)
+	h.deadline.set(h.ctx, "hold deadline", left+h.grace())
+	h.show()
 	return nil
+}
+
+// label is the summary of a step on one line.
+func (h *hold) label(step string, i int) string {
+	if len(h.lines) == 1 {
+		return step
+	}
+	return fmt.Sprintf("%s: %d × %s", step, h.lines[i].Quantity, h.lines[i].SKU)
 }
 
 // grace is how long the units are kept past the deadline.
@@ -48,177 +79,137 @@ func (h *hold) grace() time.Duration {
 	return 0
 }
 
-// pay tries to make the sale. A repeat of a reference gets the answer it had.
-func (h *hold) pay(p payment) (contract.ConfirmResult, error) {
-	if answer, ok := h.answers[p.ref]; ok {
-		answer.Status = h.status
-		return answer, nil
+// apart is true when a line has ended and the hold has not: the others must follow
+// it. Until they have, the hold sells nothing itself. Its money goes to a Payment,
+// which may be at the lines already.
+func (h *hold) apart() bool {
+	if h.status.State.Ended() {
+		return false
 	}
-	switch {
-	case h.status.State == contract.HoldSold && h.status.PaymentRef == p.ref:
-		return h.answer(p, contract.ConfirmSold, nil), nil
-	case h.status.State == contract.HoldSold:
-		return h.hand(p, contract.CauseSecond)
-	case h.status.State.Ended():
-		return h.hand(p, contract.CauseLate)
-	case h.otherAmount(p):
-		h.keep(p)
-		return contract.ConfirmResult{Outcome: contract.ConfirmAmountMismatch, Status: h.status}, nil
-	}
-	out, err := gateStep[activities.HoldOutcome](h.ctx, "confirm", holdActivities.ConfirmHold, activities.ConfirmHoldInput{
-		SKU: h.line.SKU, HoldID: h.in.HoldID, PaymentRef: p.ref, Amount: p.money, Actor: "checkout", MustExist: true,
-	})
-	if err != nil {
-		return contract.ConfirmResult{}, err
-	}
-	switch out.Verdict {
-	case redis.OK:
-		h.take(out)
-		h.mismatched = slices.DeleteFunc(h.mismatched, func(m payment) bool { return m.ref == p.ref })
-		return h.answer(p, contract.ConfirmSold, nil), nil
-	case redis.Conflict:
-		h.take(out)
-		return h.hand(p, contract.CauseSecond)
-	case redis.Shortfall:
-		workflow.GetLogger(h.ctx).Error("shortfall: a paid hold has no unit to sell, the money goes back", "hold", h.in.HoldID, "sku", h.line.SKU, "payment", contract.PaymentID(h.in.HoldID, p.ref))
-		answer, err := h.hand(p, contract.CauseLate)
-		if err == nil {
-			err = h.giveBack(contract.ReasonShop, "shortfall")
-		}
-		if h.status.State == contract.HoldSold && h.status.PaymentRef == p.ref {
-			return h.answer(p, contract.ConfirmSold, nil), err // stock came, and its Payment was faster
-		}
-		answer.Status = h.status
-		return answer, err
-	default: // the hold had ended, or the reference is marked for refund
-		h.take(out)
-		return h.hand(p, contract.CauseLate)
-	}
-}
-
-// otherAmount: not what payment-started named for this reference, or, for one
-// that never started, for the last that did.
-func (h *hold) otherAmount(p payment) bool {
-	named := h.namedBy[p.ref]
-	if named == nil {
-		named = h.named
-	}
-	return named != nil && p.money != nil && *p.money != *named
-}
-
-// keep remembers money of another amount: it may still be put right, and if not
-// it goes back when the hold ends.
-func (h *hold) keep(p payment) {
-	workflow.GetLogger(h.ctx).Error("payment of another amount than payment-started named: the hold is kept", "hold", h.in.HoldID, "payment", contract.PaymentID(h.in.HoldID, p.ref))
-	for i, m := range h.mismatched {
-		if m.ref == p.ref {
-			h.mismatched[i] = p
-			return
+	for _, line := range h.gate {
+		if line.State.Ended() {
+			return true
 		}
 	}
-	h.mismatched = append(h.mismatched, p)
-	h.show()
+	return false
 }
 
-// hand gives money to its Payment, which owns it from then on.
-func (h *hold) hand(p payment, cause string) (contract.ConfirmResult, error) {
-	in := paymentInput(h.in.HoldID, h.line.SKU, p, cause)
-	if err := h.startPayment(in); err != nil {
-		return contract.ConfirmResult{}, err
+// rejoin gives the rest of a cart back when a line has ended by itself.
+func (h *hold) rejoin() error {
+	if !h.apart() {
+		return nil
 	}
-	return h.answer(p, outcomeOf(cause), &contract.RefundInfo{
-		PaymentID: in.PaymentID, PaymentRef: p.ref, State: contract.PaymentDeciding,
-	}), nil
+	return h.giveBack(contract.ReasonCompensation, "hold")
 }
 
-func (h *hold) answer(p payment, outcome string, refund *contract.RefundInfo) contract.ConfirmResult {
-	result := contract.ConfirmResult{Outcome: outcome, Status: h.status, Refund: refund}
-	h.answers[p.ref] = result
-	return result
-}
-
-func (h *hold) handMismatched() error {
-	for len(h.mismatched) > 0 {
-		p := h.mismatched[0]
-		h.mismatched = h.mismatched[1:]
-		if _, err := h.hand(p, contract.CauseMismatched); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// park gives a payload that cannot be read to a Payment, which waits for a
-// person. The hold goes on.
-func (h *hold) park(signal string, raw converter.RawValue, cause error) error {
-	workflow.GetLogger(h.ctx).Error("payment signal cannot be read: parked for a person", "hold", h.in.HoldID, "signal", signal, "error", cause)
-	return h.startPayment(undecodable(h.in.HoldID, h.line.SKU, raw.Payload().GetData()))
-}
-
-// startPayment is retried without limit: money never stays without an owner.
-func (h *hold) startPayment(in contract.PaymentInput) error {
-	ctx := workflow.WithActivityOptions(h.ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: 10 * time.Second,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
-		Summary:             "give a " + in.Cause + " payment its owner",
-	})
-	return workflow.ExecuteActivity(ctx, holdActivities.StartPayment, in).Get(ctx, nil)
-}
-
-// giveBack ends the hold. Money that it keeps gets its owner first, so that no
-// unit is free while its payment is nobody's. The gate may refuse an expiry as
-// early, or answer that the hold was sold meanwhile.
+// giveBack ends the hold, the last line first. Money that it keeps gets its owner
+// first, so that no unit is free while its payment is nobody's. The gate may refuse
+// an expiry as early, or answer that the hold was sold meanwhile.
 func (h *hold) giveBack(reason, actor string) error {
+	h.why = ending{reason, actor}
 	if err := h.handMismatched(); err != nil {
 		return err
 	}
-	out, err := gateStep[activities.HoldOutcome](h.ctx, "give back: "+reason, holdActivities.ReleaseHold, activities.ReleaseHoldInput{
-		SKU: h.line.SKU, HoldID: h.in.HoldID, Reason: reason, Actor: actor, Deadline: h.status.ExpiresAt.Add(h.grace()),
-	})
-	if err != nil {
-		return err
-	}
-	switch out.Verdict {
-	case redis.Early:
-		h.deadline.set(h.ctx, "hold deadline", out.Left())
-		h.show()
-	case redis.Unknown:
-		workflow.GetLogger(h.ctx).Error("the gate has no record of this hold: nothing to give back", "hold", h.in.HoldID)
-		out.State, out.Reason, out.EndedAt = contract.HoldReleased, reason, workflow.Now(h.ctx)
-		if reason == contract.ReasonExpired {
-			out.State = contract.HoldExpired
+	var left time.Duration
+	for i := len(h.lines) - 1; i >= 0; i-- {
+		if h.gate[i].State == contract.HoldRefused {
+			continue // it never had a unit
 		}
-		h.take(out)
-	default:
-		h.take(out)
+		out, err := gateStep[activities.HoldOutcome](h.ctx, h.label("give back: "+reason, i), holdActivities.ReleaseHold, activities.ReleaseHoldInput{
+			SKU: h.lines[i].SKU, HoldID: h.in.HoldID, Reason: reason, Actor: actor, Deadline: h.gate[i].Deadline.Add(h.grace()),
+		})
+		if err != nil {
+			return err
+		}
+		switch out.Verdict {
+		case redis.Early:
+			left = max(left, out.Left())
+			continue
+		case redis.Unknown:
+			workflow.GetLogger(h.ctx).Error("the gate has no record of this hold: nothing to give back", "hold", h.in.HoldID, "sku", h.lines[i].SKU)
+			out.State, out.Reason, out.EndedAt = contract.HoldReleased, reason, workflow.Now(h.ctx)
+			if reason == contract.ReasonExpired {
+				out.State = contract.HoldExpired
+			}
+		}
+		h.take(i, out)
+	}
+	if !h.status.State.Ended() {
+		h.lookAgain(left)
 	}
 	return nil
 }
 
-// take makes the gate's record the status.
-func (h *hold) take(out activities.HoldOutcome) {
-	if out.State != "" && out.State != contract.HoldSwept {
-		h.status.State = out.State
+// lookAgain sets the timer for what could not end yet: left is what the gate gave
+// more, 0 when the lines do not agree because a Payment sells them again or undoes
+// that, line by line. It leaves them all sold or none, so they agree soon.
+func (h *hold) lookAgain(left time.Duration) {
+	if left == 0 {
+		left = min(time.Second<<min(h.looks, 6), time.Minute)
+		h.looks++
 	}
-	if !out.CreatedAt.IsZero() {
-		h.status.CreatedAt = out.CreatedAt
+	h.deadline.set(h.ctx, "hold deadline", left)
+	h.show()
+}
+
+// take makes the gate's record of a line part of the status.
+func (h *hold) take(i int, out activities.HoldOutcome) {
+	was := h.gate[i]
+	switch out.State {
+	case "":
+		out.State = was.State
+	case contract.HoldSwept: // its claim is gone, and a Hold takes it afresh at its start only
+		out.State = contract.HoldReleased
 	}
-	if !out.Deadline.IsZero() {
-		h.status.ExpiresAt = out.Deadline
+	if out.CreatedAt.IsZero() {
+		out.CreatedAt = was.CreatedAt
 	}
-	h.status.Extended = h.status.Extended || out.Extended
-	h.status.PaymentRef = out.PaymentRef
-	h.status.EndReason = out.Reason
-	if out.State.Ended() && !out.EndedAt.IsZero() {
-		h.status.EndedAt = &out.EndedAt
+	if out.Deadline.IsZero() {
+		out.Deadline = was.Deadline
+	}
+	out.Extended = out.Extended || was.Extended
+	h.gate[i] = out
+
+	states := make([]contract.HoldState, len(h.gate))
+	s := &h.status
+	s.ExpiresAt, s.PaymentRef, s.EndReason, s.EndedAt = time.Time{}, "", "", nil
+	for i, line := range h.gate {
+		states[i] = line.State
+		s.Extended = s.Extended || line.Extended
+		if at := line.Deadline; !at.IsZero() && (s.ExpiresAt.IsZero() || at.Before(s.ExpiresAt)) {
+			s.ExpiresAt = at
+		}
+	}
+	s.State = contract.CartState(states...)
+	if at := h.gate[0].CreatedAt; !at.IsZero() {
+		s.CreatedAt = at
+	}
+	if s.State.Ended() {
+		h.ended()
 	}
 	h.show()
+}
+
+// ended is what the status says of the end: the last line's time, and the reason of
+// the first line that tells it.
+func (h *hold) ended() {
+	told := false
+	for _, line := range h.gate {
+		if line.State == h.status.State && !told {
+			h.status.EndReason, h.status.PaymentRef, told = line.Reason, line.PaymentRef, true
+		}
+		if at := line.EndedAt; !at.IsZero() && (h.status.EndedAt == nil || at.After(*h.status.EndedAt)) {
+			h.status.EndedAt = &at
+		}
+	}
 }
 
 func (h *hold) show() {
 	next := "closes"
 	switch {
 	case h.status.State.Ended():
+	case h.apart():
+		next = "its lines do not agree yet: looks again until all are sold or all are given back"
 	case len(h.mismatched) > 0:
 		next = fmt.Sprintf("**a person should look**: %d payment(s) of another amount, refunded when the hold ends unless put right", len(h.mismatched))
 	case h.paying:
@@ -226,9 +217,13 @@ func (h *hold) show() {
 	default:
 		next = "given back at the deadline unless paid"
 	}
+	lines := make([]string, len(h.lines))
+	for i, line := range h.lines {
+		lines[i] = fmt.Sprintf("%d × %s", line.Quantity, verbatim(line.SKU))
+	}
 	details(h.ctx,
 		"State", string(h.status.State),
-		"Lines", fmt.Sprintf("%d × %s", h.line.Quantity, verbatim(h.line.SKU)),
+		"Lines", strings.Join(lines, ", "),
 		"Customer", verbatim(h.in.Customer),
 		"Held until", instant(h.status.ExpiresAt),
 		"Payment", verbatim(h.status.PaymentRef),

@@ -34,8 +34,10 @@ func reserved(t *testing.T) *world {
 	return w
 }
 
-func (w *world) runHold() contract.HoldResult {
-	w.ExecuteWorkflow(contract.HoldWorkflow, holdInput())
+func (w *world) runHold() contract.HoldResult { return w.runHoldOf(holdInput()) }
+
+func (w *world) runHoldOf(in contract.HoldInput) contract.HoldResult {
+	w.ExecuteWorkflow(contract.HoldWorkflow, in)
 	require.True(w.t, w.IsWorkflowCompleted())
 	require.NoError(w.t, w.GetWorkflowError())
 	var out contract.HoldResult

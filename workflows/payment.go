@@ -11,7 +11,6 @@ import (
 
 	"holdfast/activities"
 	"holdfast/contract"
-	"holdfast/redis"
 )
 
 // Payment owns money that met no live hold until it is a sale after all, has
@@ -99,48 +98,6 @@ func (p *moneyOwner) run() (contract.PaymentStatus, error) {
 	}
 	err = workflow.Await(p.ctx, func() bool { return workflow.AllHandlersFinished(p.ctx) })
 	return p.status, err
-}
-
-// settle asks the gate what this money is. Money of the wrong amount is never
-// offered to the hold, which may still live: it is only marked.
-func (p *moneyOwner) settle() (state, outcome string, err error) {
-	outcome = outcomeOf(p.in.Cause)
-	if p.in.SKU == "" || p.in.Cause == contract.CauseUndecodable {
-		return p.park(), outcome, nil
-	}
-	if p.in.Cause != contract.CauseMismatched {
-		money, merr := newMoney(p.in.Amount, p.in.Currency)
-		if merr != nil {
-			workflow.GetLogger(p.ctx).Warn("amount of a payment ignored", "payment", p.in.PaymentID, "error", merr)
-		}
-		out, err := gateStep[activities.HoldOutcome](p.ctx, "confirm", holdActivities.ConfirmHold, activities.ConfirmHoldInput{
-			SKU: p.in.SKU, HoldID: p.in.HoldID, PaymentRef: p.in.PaymentRef, Amount: money, Actor: "payment", SameAmount: true,
-		})
-		switch {
-		case err != nil:
-			return "", "", err
-		case out.Verdict == redis.OK:
-			return contract.PaymentSold, contract.ConfirmSold, nil
-		case out.Verdict == redis.Unknown:
-			return p.park(), outcome, nil
-		case out.Verdict == redis.Conflict:
-			outcome, p.saleRef = contract.ConfirmConflict, out.PaymentRef
-		case out.Verdict == redis.AmountMismatch:
-			outcome = contract.ConfirmAmountMismatch
-		}
-	}
-	out, err := gateStep[activities.HoldOutcome](p.ctx, "mark for refund", holdActivities.MarkRefund, activities.MarkRefundInput{
-		SKU: p.in.SKU, HoldID: p.in.HoldID, PaymentRef: p.in.PaymentRef, Actor: "payment",
-	})
-	switch {
-	case err != nil:
-		return "", "", err
-	case out.Verdict == redis.MadeSale:
-		return contract.PaymentSold, contract.ConfirmSold, nil
-	case out.Verdict == redis.Unknown:
-		return p.park(), outcome, nil
-	}
-	return contract.PaymentRefundPending, outcome, nil
 }
 
 // requestRefund asks for the money to go back until somebody outside owns the

@@ -1,0 +1,112 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"holdfast/activities"
+	"holdfast/contract"
+	"holdfast/redis"
+)
+
+// settle asks the gate what this money is. Money of the wrong amount is never
+// offered to the hold, which may still live: it is only marked. The first line's
+// record decides: a payment marked there never sells, one that sold it is never
+// refunded.
+func (p *moneyOwner) settle() (state, outcome string, err error) {
+	outcome = outcomeOf(p.in.Cause)
+	if p.in.SKU == "" || p.in.Cause == contract.CauseUndecodable {
+		return p.park(), outcome, nil
+	}
+	if p.in.Cause != contract.CauseMismatched {
+		out, err := p.sell()
+		switch {
+		case err != nil:
+			return "", "", err
+		case out.Verdict == redis.OK:
+			return contract.PaymentSold, contract.ConfirmSold, nil
+		case out.Verdict == redis.Unknown, out.Verdict == redis.Returned:
+			return p.park(), outcome, nil
+		case out.Verdict == redis.Conflict:
+			outcome, p.saleRef = contract.ConfirmConflict, out.PaymentRef
+		case out.Verdict == redis.AmountMismatch:
+			outcome = contract.ConfirmAmountMismatch
+		}
+	}
+	out, err := gateStep[activities.HoldOutcome](p.ctx, "mark for refund", holdActivities.MarkRefund, activities.MarkRefundInput{
+		SKU: p.in.SKU, HoldID: p.in.HoldID, PaymentRef: p.in.PaymentRef, Actor: "payment",
+	})
+	switch {
+	case err != nil:
+		return "", "", err
+	case out.Verdict == redis.MadeSale:
+		return contract.PaymentSold, contract.ConfirmSold, nil
+	case out.Verdict == redis.Unknown:
+		return p.park(), outcome, nil
+	}
+	return contract.PaymentRefundPending, outcome, nil
+}
+
+// sell confirms the hold, expired or live, all its lines or none, and answers as
+// the gate did: for the first line what it says, for a later one hold-ended once
+// the lines before it are as they were. Unknown and Returned leave lines sold that
+// no machine may undo.
+func (p *moneyOwner) sell() (activities.HoldOutcome, error) {
+	out, err := p.confirm(p.in.SKU, "confirm", true)
+	if err != nil || out.Verdict != redis.OK || len(out.Cart) == 0 {
+		return out, err
+	}
+	cart, sale := out.Cart, out
+	for i := 1; i < len(cart); i++ {
+		out, err := p.confirm(cart[i].SKU, "confirm: "+cart[i].SKU, false)
+		switch {
+		case err != nil || out.Verdict == redis.Unknown:
+			// Also a repeat for a sale of long ago comes here, whose later lines are no
+			// longer on record. Undoing would take the goods of somebody who paid.
+			return out, err
+		case out.Verdict == redis.OK:
+			continue
+		}
+		undone, err := p.unsell(cart[:i])
+		if err != nil {
+			return out, err
+		}
+		sale.Verdict, sale.PaymentRef = redis.HoldEnded, ""
+		if !undone {
+			sale.Verdict = redis.Returned
+		}
+		return sale, nil
+	}
+	return sale, nil
+}
+
+func (p *moneyOwner) confirm(sku, summary string, first bool) (activities.HoldOutcome, error) {
+	in := activities.ConfirmHoldInput{SKU: sku, HoldID: p.in.HoldID, PaymentRef: p.in.PaymentRef, Actor: "payment", Retake: true}
+	if first {
+		money, err := newMoney(p.in.Amount, p.in.Currency)
+		if err != nil {
+			workflow.GetLogger(p.ctx).Warn("amount of a payment ignored", "payment", p.in.PaymentID, "error", err)
+		}
+		in.Amount, in.SameAmount = money, true
+	}
+	return gateStep[activities.HoldOutcome](p.ctx, summary, holdActivities.ConfirmHold, in)
+}
+
+// unsell takes lines back in reverse, so that the first one is sold for as long as
+// any is: nobody else can sell the hold meanwhile. It answers whether all of them
+// are undone.
+func (p *moneyOwner) unsell(lines []contract.Line) (bool, error) {
+	undone := true
+	for i := len(lines) - 1; i >= 0; i-- {
+		out, err := gateStep[activities.HoldOutcome](p.ctx, "undo the sale: "+lines[i].SKU, holdActivities.UnconfirmHold, activities.UnconfirmHoldInput{
+			SKU: lines[i].SKU, HoldID: p.in.HoldID, PaymentRef: p.in.PaymentRef, Actor: "payment",
+		})
+		if err != nil {
+			return false, err
+		}
+		if out.Verdict != redis.OK {
+			workflow.GetLogger(p.ctx).Error("a line of a refused cart stays sold", "payment", p.in.PaymentID, "sku", lines[i].SKU, "verdict", out.Verdict)
+			undone = false
+		}
+	}
+	return undone, nil
+}
