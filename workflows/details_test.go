@@ -9,6 +9,7 @@ import (
 	sdkpb "go.temporal.io/api/sdk/v1"
 
 	"holdfast/contract"
+	"holdfast/redis"
 )
 
 // currentDetails is what an operator reads in the UI.
@@ -89,4 +90,35 @@ func TestDetailsOfAPaymentSayWhoMustDoWhat(t *testing.T) {
 		require.Contains(t, w.currentDetails(), "- **Hold**: `"+holdID+"`\n")
 	})
 	w.runPayment(paymentOf("P1", contract.CauseLate))
+}
+
+// A hold that was refused held nothing until any time.
+func TestDetailsOfARefusedHold(t *testing.T) {
+	w := newWorld(t)
+	w.hold = &redis.Hold{ID: holdID, State: contract.HoldSwept}
+	w.runHold()
+	require.Equal(t, page(
+		"State", "refused",
+		"Lines", "1 × `CHAIR`",
+		"Customer", "`ada`",
+		"Next", "closes",
+	), w.currentDetails())
+}
+
+func TestDetailsOfABookShowItsTitleVerbatim(t *testing.T) {
+	w := newWorld(t)
+	in := about()
+	in.Title = "A [chair](https://evil.example)"
+	w.at(time.Minute, func() {
+		update[contract.PolicyResult](w, contract.UpdatePolicy, "", contract.PolicyRequest{About: in})
+	})
+	w.at(2*time.Minute, func() {
+		require.Equal(t, page(
+			"State", "open",
+			"Lines", "`CHAIR`: received 0, returned 0, corrected 0, refused events 0",
+			"Title", "`A [chair](https://evil.example)`",
+			"Next", "the next stock event",
+		), w.currentDetails())
+	})
+	w.runStock(contract.StockInput{SKU: chair}, time.Hour)
 }

@@ -132,7 +132,7 @@ func (w *world) AdoptHold(_ context.Context, req redis.AdoptHoldRequest) (redis.
 		if s.hold == nil || s.hold.State == contract.HoldSwept {
 			s.hold = &redis.Hold{ID: req.HoldID, State: contract.HoldProvisional, Units: req.Units, Person: req.Person, CreatedAt: w.Now(), Cart: req.Cart}
 			if s.free < req.Units {
-				s.hold.State = contract.HoldRefused
+				s.hold.State, s.hold.Deadline = contract.HoldRefused, w.Now()
 				return redis.SoldOut
 			}
 			s.free -= req.Units

@@ -221,11 +221,15 @@ func (h *hold) show() {
 	for i, line := range h.lines {
 		lines[i] = fmt.Sprintf("%d × %s", line.Quantity, verbatim(line.SKU))
 	}
+	until := instant(h.status.ExpiresAt)
+	if h.status.State == contract.HoldRefused { // it never held anything
+		until = ""
+	}
 	details(h.ctx,
 		"State", string(h.status.State),
 		"Lines", strings.Join(lines, ", "),
 		"Customer", verbatim(h.in.Customer),
-		"Held until", instant(h.status.ExpiresAt),
+		"Held until", until,
 		"Payment", verbatim(h.status.PaymentRef),
 		"Order", verbatim(h.in.OrderRef),
 		"Next", next,

@@ -241,7 +241,7 @@ func (s *stock) show() {
 	details(s.ctx,
 		"State", state,
 		"Lines", fmt.Sprintf("%s: received %d, returned %d, corrected %d, refused events %d", verbatim(s.sku), s.book.Received, s.book.Returned, s.book.Corrected, s.book.Refused),
-		"Title", s.book.About.Title,
+		"Title", verbatim(s.book.About.Title),
 		"Next", next,
 	)
 }
