@@ -6,10 +6,10 @@ SHELL := /bin/bash
 
 BIN := .bin
 
-.PHONY: help dev demo build temporal fmt lint unit e2e test test-long needs clean
+.PHONY: help dev demo build temporal fmt lint unit e2e screenshots test test-long needs clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "Variables of dev: RESET=1, HOLD_SECONDS, OFFER_SECONDS, DOOR_PORT, TEMPORAL_PORT, UI_PORT,"
 	@echo "REDIS_PORT; TEMPORAL_ADDRESS and REDIS_ADDRESS use servers that run already."
@@ -48,8 +48,16 @@ unit: needs ## unit tests, gate on a real Redis, workflow suites; with the race 
 	go test -race -timeout $(UNIT_TIMEOUT) $$(go list ./... | grep -v '/e2e$$')
 	go test -C dev/temporal ./...
 
+STORIES := HOLDFAST_BIN=$(CURDIR)/$(BIN)/holdfast TEMPORAL_BIN=$(CURDIR)/$(BIN)/temporal \
+	go test -count=1 -timeout 45m
+
+e2e screenshots: BROWSER := chromium
+
 e2e: needs build temporal ## stories on real Temporal and Redis with the built binaries
-	HOLDFAST_BIN=$(CURDIR)/$(BIN)/holdfast TEMPORAL_BIN=$(CURDIR)/$(BIN)/temporal go test -count=1 -timeout 45m ./e2e
+	$(STORIES) ./e2e
+
+screenshots: needs build temporal ## make the pictures of the Temporal UI in docs/images anew
+	SCREENSHOTS=$(CURDIR)/docs/images $(STORIES) -run '^TestAnOperatorReadsTheUI$$' ./e2e
 
 test: ## everything that must pass: lint, unit, e2e
 	@$(MAKE) --no-print-directory lint
@@ -59,11 +67,13 @@ test: ## everything that must pass: lint, unit, e2e
 test-long: ## test, with the large forms of the stories
 	@HOLDFAST_LONG=1 $(MAKE) --no-print-directory test
 
-# Redis for the gate's tests, a C compiler for the race detector.
+# Redis for the gate's tests, a C compiler for the race detector, for the stories a
+# browser.
 needs:
 	@missing=""; \
 	command -v redis-server >/dev/null || missing="$$missing redis-server"; \
 	command -v "$$(go env CC)" >/dev/null || missing="$$missing gcc libc6-dev"; \
+	test -z "$(BROWSER)" || command -v "$(BROWSER)" >/dev/null || missing="$$missing $(BROWSER)"; \
 	test -n "$$missing" || exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq; \

@@ -3,6 +3,7 @@ package e2e
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/hex"
 	"errors"
 	"net/http"
 	"strings"
@@ -111,4 +112,10 @@ func TestMoneyOfAnUnknownHold(t *testing.T) {
 		}))
 	}
 	h.judge(t, sku)
+}
+
+// rawRef is the reference that money gets of which nobody could read more.
+func rawRef(data string) string {
+	sum := sha256.Sum256([]byte(data))
+	return "raw-" + hex.EncodeToString(sum[:])
 }
