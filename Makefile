@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 BIN := .bin
 
-.PHONY: help dev demo build temporal fmt lint unit e2e screenshots test test-long needs clean
+.PHONY: help dev demo build temporal temporal-cli fmt lint unit e2e screenshots test test-long needs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ temporal: ## build the embedded Temporal server: .bin/temporal (the first time t
 	@test -e $(BIN)/temporal || echo "building the embedded Temporal server, more than a thousand packages: the first time takes some minutes of all cores"
 	go build -C dev/temporal -ldflags='-s -w' -o ../../$(BIN)/temporal .
 
+temporal-cli: ## build Temporal's own CLI, a stranger's client: .bin/temporal-cli (the first time takes minutes)
+	@test -e $(BIN)/temporal-cli || echo "building the Temporal CLI: the first time takes some minutes of all cores"
+	go build -C dev/temporalcli -ldflags='-s -w' -o ../../$(BIN)/temporal-cli github.com/temporalio/cli/cmd/temporal
+
 fmt: ## format all Go code
 	go tool gofumpt -w .
 
@@ -49,11 +53,11 @@ unit: needs ## unit tests, gate on a real Redis, workflow suites; with the race 
 	go test -C dev/temporal ./...
 
 STORIES := HOLDFAST_BIN=$(CURDIR)/$(BIN)/holdfast TEMPORAL_BIN=$(CURDIR)/$(BIN)/temporal \
-	go test -count=1 -timeout 45m
+	TEMPORAL_CLI_BIN=$(CURDIR)/$(BIN)/temporal-cli go test -count=1 -timeout 45m
 
 e2e screenshots: BROWSER := chromium
 
-e2e: needs build temporal ## stories on real Temporal and Redis with the built binaries
+e2e: needs build temporal temporal-cli ## stories on real Temporal and Redis with the built binaries
 	$(STORIES) ./e2e
 
 screenshots: needs build temporal ## make the pictures of the Temporal UI in docs/images anew

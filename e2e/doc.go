@@ -2,5 +2,6 @@
 // binaries, everything through HTTP. It imports nothing of the product but keys,
 // to sign one link whose time is over; wire names stand here as literals, so
 // that a changed name breaks a story. `make test` builds the binaries and sets
-// HOLDFAST_BIN and TEMPORAL_BIN; HOLDFAST_LONG=1 plays the large forms.
+// HOLDFAST_BIN, TEMPORAL_BIN and TEMPORAL_CLI_BIN; HOLDFAST_LONG=1 plays the large
+// forms.
 package e2e
