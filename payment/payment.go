@@ -65,8 +65,9 @@ type Receipt struct {
 
 // Attempt is a payment that was begun for a hold.
 type Attempt struct {
-	HoldID string
-	Ref    string // as payment-started named it
+	HoldID  string
+	Ref     string // as payment-started named it
+	SaleRef string // the payment that made the hold's sale, empty when none did; it is never ended
 }
 
 // State is what a payment is.

@@ -3,6 +3,7 @@ package stripe
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	stripego "github.com/stripe/stripe-go/v84"
 
@@ -127,7 +128,7 @@ func (a *Adapter) CancelAttempt(ctx context.Context, at payment.Attempt) (paymen
 	if why != "" {
 		return payment.Status{State: payment.Unknown, Reason: why}, nil
 	}
-	acted, err := a.end(ctx, b)
+	acted, err := a.end(ctx, b, at.SaleRef)
 	if err != nil {
 		return payment.Status{}, a.failed(doing, err)
 	}
@@ -137,8 +138,10 @@ func (a *Adapter) CancelAttempt(ctx context.Context, at payment.Attempt) (paymen
 	return a.Status(ctx, at)
 }
 
-// end expires and cancels what is open; acted says that it tried.
-func (a *Adapter) end(ctx context.Context, b begun) (acted bool, err error) {
+// end expires and cancels what is open; acted says that it tried. Money that
+// is reserved and captured after the sale looks open, so the sale's own payment
+// is left alone under whichever name.
+func (a *Adapter) end(ctx context.Context, b begun, saleRef string) (acted bool, err error) {
 	sessions := []*stripego.CheckoutSession{b.cs}
 	if b.cs == nil {
 		sessions = nil
@@ -147,6 +150,9 @@ func (a *Adapter) end(ctx context.Context, b begun) (acted bool, err error) {
 				return false, err
 			}
 		}
+	}
+	if b.pi != nil && b.pi.ID == saleRef || slices.ContainsFunc(sessions, func(cs *stripego.CheckoutSession) bool { return cs.ID == saleRef }) {
+		return false, nil
 	}
 	for _, cs := range sessions {
 		if cs.Status != stripego.CheckoutSessionStatusOpen {

@@ -146,6 +146,27 @@ func TestAnEndedHoldTakesNoMoney(t *testing.T) {
 	})
 }
 
+// What is reserved for a sale, and captured after it, is open and must stay so:
+// under the name of its session too.
+func TestTheSalesOwnPaymentIsNotEnded(t *testing.T) {
+	s, a := standIn(t)
+	pi := s.Intent(holdID, 500, "eur")
+	s.Set(pi, stripetest.Object{"status": "requires_capture"})
+	cs := s.Session(holdID, pi, 500, "eur")
+	s.Set(cs, stripetest.Object{"status": "complete"})
+	for _, ref := range []string{pi, cs} {
+		for _, sale := range []string{pi, cs} {
+			got, err := a.CancelAttempt(t.Context(), payment.Attempt{HoldID: holdID, Ref: ref, SaleRef: sale})
+			require.NoError(t, err)
+			require.Equal(t, payment.Unpaid, got.State, "it is not paid, and may yet be")
+		}
+	}
+	require.Zero(t, count(s, "POST"))
+	_, err := a.CancelAttempt(t.Context(), payment.Attempt{HoldID: holdID, Ref: cs, SaleRef: s.Intent(holdID, 500, "eur")})
+	require.NoError(t, err)
+	require.Equal(t, "canceled", s.Get(pi)["status"], "another payment made the sale")
+}
+
 func index(s *stripetest.Server, call string) int {
 	for i, c := range s.Calls() {
 		if len(c) >= len(call) && c[:len(call)] == call {

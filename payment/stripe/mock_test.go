@@ -36,7 +36,7 @@ func TestEveryCallIsOneOfStripesAPI(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, sessions)
 
-	acted, err := a.end(ctx, begun{cs: &stripego.CheckoutSession{ID: "cs_test_123", Status: "open"}, pi: &stripego.PaymentIntent{ID: "pi_123", Status: "requires_action"}})
+	acted, err := a.end(ctx, begun{cs: &stripego.CheckoutSession{ID: "cs_test_123", Status: "open"}, pi: &stripego.PaymentIntent{ID: "pi_123", Status: "requires_action"}}, "")
 	require.NoError(t, err, "expire and cancel")
 	require.True(t, acted)
 
