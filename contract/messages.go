@@ -39,6 +39,9 @@ type HoldSettings struct {
 	HoldSeconds      int64 `json:"hold_seconds"`
 	ExtensionSeconds int64 `json:"extension_seconds"`
 	GraceSeconds     int64 `json:"grace_seconds"`
+	// AsksProvider: the payment provider can be asked about payments that were
+	// begun for the hold, and can end them.
+	AsksProvider bool `json:"asks_provider,omitempty"`
 }
 
 // HoldResult is how a Hold ended.

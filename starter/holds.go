@@ -8,6 +8,7 @@ import (
 
 	"holdfast/contract"
 	"holdfast/launch"
+	"holdfast/payment"
 	"holdfast/redis"
 )
 
@@ -146,6 +147,7 @@ func (d *Door) holdInput(id string, lines []contract.Line) contract.HoldInput {
 		HoldSeconds:      int64(d.cfg.Hold.TTL / time.Second),
 		ExtensionSeconds: int64(d.cfg.Hold.Extension / time.Second),
 		GraceSeconds:     int64(d.cfg.Hold.Grace / time.Second),
+		AsksProvider:     d.cfg.Payment.Provider == payment.ProviderStripe,
 	}}
 }
 

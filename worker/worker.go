@@ -127,6 +127,7 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 	main.RegisterActivity(&activities.Entries{Guard: guard, Gate: gate})
 	main.RegisterActivity(&activities.Stock{Guard: guard, Gate: gate, Entries: l, Keys: ring})
 	main.RegisterActivity(&activities.Refunds{Port: port})
+	main.RegisterActivity(&activities.Attempts{Port: port})
 	main.RegisterActivity(&activities.Reconciles{Guard: guard, Gate: gate, Books: l, Workflows: c})
 
 	opts.DisableWorkflowWorker = true

@@ -70,6 +70,7 @@ func newWorld(t *testing.T) *world {
 	w.RegisterActivity(&activities.Texts{Guard: guard, Gate: w, Sender: w, Links: w, Shop: "Nordlicht", PublicURL: "https://nordlicht.example"})
 	w.RegisterActivity(&activities.Stock{Guard: guard, Gate: w})
 	w.RegisterActivity(&activities.Refunds{Port: &w.provider})
+	w.RegisterActivity(&activities.Attempts{Port: &w.provider})
 	return w
 }
 

@@ -51,6 +51,8 @@ type hold struct {
 	asks       []*ask                            // confirms that wait for their answer
 	answers    map[string]contract.ConfirmResult // by payment reference; never ranged over
 	mismatched []payment                         // money of another amount, kept until the end
+	attempts   []*attempt                        // payments that were begun, in their order
+	unresolved []string                          // of those, what nobody knew at the expiry
 
 	started, succeeded, failed, release workflow.ReceiveChannel
 }
@@ -145,8 +147,9 @@ func (h *hold) run() (contract.HoldResult, error) {
 	}, nil
 }
 
-// close answers everybody who still waits, and gives money that came too late
-// its owner. Nothing yields between its last look and the end of the run.
+// close answers everybody who still waits, gives money that came too late its
+// owner, and ends what shoppers still could pay. Nothing yields between its last
+// look and the end of the run.
 func (h *hold) close() error {
 	h.deadline.future = nil // the server drops it with the run; cancelling costs an event
 	for {
@@ -158,10 +161,17 @@ func (h *hold) close() error {
 		if err := h.handMismatched(); err != nil {
 			return err
 		}
-		if workflow.AllHandlersFinished(h.ctx) && !h.pending() {
+		over, err := h.endAttempts()
+		if err != nil {
+			return err
+		}
+		if over && workflow.AllHandlersFinished(h.ctx) && !h.pending() {
 			return nil
 		}
-		if err := workflow.Await(h.ctx, func() bool { return h.pending() || workflow.AllHandlersFinished(h.ctx) }); err != nil {
+		err = workflow.Await(h.ctx, func() bool {
+			return h.pending() || h.told() || over && workflow.AllHandlersFinished(h.ctx)
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -180,6 +190,8 @@ func (h *hold) step() error {
 	case h.cancelled():
 		h.cancels = true
 		return h.giveBack(contract.ReasonCancelled, "cancel")
+	case h.why.reason == contract.ReasonExpired:
+		return h.expire()
 	default:
 		return h.giveBack(h.why.reason, h.why.actor)
 	}
@@ -223,10 +235,11 @@ func (h *hold) onStarted(raw converter.RawValue) error {
 	if err == nil {
 		money, err = newMoney(m.Amount, m.Currency)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return h.park(contract.SignalPaymentStarted, raw, err)
-	case h.status.State.Ended() || h.apart():
+	}
+	h.begun(m.PaymentRef)
+	if h.status.State.Ended() || h.apart() {
 		return nil
 	}
 	if money != nil {

@@ -232,6 +232,7 @@ func (h *hold) show() {
 		"Held until", until,
 		"Payment", verbatim(h.status.PaymentRef),
 		"Order", verbatim(h.in.OrderRef),
+		"Unresolved", h.unresolvedLine(),
 		"Next", next,
 	)
 }

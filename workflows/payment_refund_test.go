@@ -21,6 +21,9 @@ type provider struct {
 	mu      sync.Mutex
 	answers []func() (payment.Receipt, error)
 	asked   []payment.Refund
+
+	status, cancel map[string][]says // by reference
+	calls          []string          // about attempts
 }
 
 func (p *provider) RequestRefund(_ context.Context, r payment.Refund) (payment.Receipt, error) {
