@@ -29,6 +29,7 @@ func (a *app) refunds() *cobra.Command {
 
 --open leaves out what is settled. Of the others, "refund-pending" must be paid
 back, and "parked" be looked into by a person; then "holdfast refunds settle".
+"holdfast refunds retry" asks the payment provider once more.
 One that is open and has closed_at was ended by hand: confirm its payment again.
 
 ` + accessByName,
@@ -62,7 +63,7 @@ One that is open and has closed_at was ended by hand: confirm its payment again.
 	cmd.Flags().BoolVar(&open, "open", false, "only what is not settled")
 	cmd.Flags().StringVar(&sku, "sku", "", "only Payments for a SKU")
 	cmd.Flags().StringVar(&format, "format", "table", "table or json")
-	cmd.AddCommand(a.refundsSettle())
+	cmd.AddCommand(a.refundsSettle(), a.refundsRetry())
 	return cmd
 }
 
@@ -100,6 +101,7 @@ type refundAnswer struct {
 	Cause      string `json:"cause"`
 	State      string `json:"state"`
 	Reference  string `json:"reference"`
+	ByHand     string `json:"by_hand"`
 	SKU        string `json:"sku"`
 	CreatedAt  string `json:"created_at"`
 	ClosedAt   string `json:"closed_at"`
@@ -156,7 +158,7 @@ It is safe to repeat. A Payment that was settled before keeps its reference.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, ref := args[0], strings.TrimSpace(ref)
 			if !contract.ValidPaymentID(id) {
-				return usagef("%q is no id of a Payment, which is payment_ and 26 letters; \"holdfast refunds --open\" lists them", id)
+				return notPayment(id)
 			}
 			if n := utf8.RuneCountInString(ref); n < 1 || n > maxReference {
 				return usagef("--ref has %d characters; it must have 1 to %d: the provider's reference of the refund, or where the money was booked", n, maxReference)

@@ -156,6 +156,36 @@ func TestRefundsSettleFails(t *testing.T) {
 	require.Contains(t, got.err, "unauthorized")
 }
 
+func TestRefundsRetry(t *testing.T) {
+	answer := func(state, more string) string {
+		return `{"payment_id":"` + paymentID + `","state":"` + state + `"` + more + `}`
+	}
+	for name, c := range map[string]struct {
+		status int
+		answer string
+		code   int
+		says   string
+	}{
+		"gone back":   {200, answer("refund-settled", `,"reference":"re_1"`), 0, "is refund-settled: the money has gone back, reference re_1"},
+		"taken":       {200, answer("refund-reported", ``), 0, "is refund-reported: the provider has taken the request"},
+		"silent":      {202, answer("refund-pending", `,"by_hand":"of the last time"`), 0, "has not answered yet; it is asked until it does"},
+		"by hand":     {200, answer("refund-pending", `,"by_hand":"401: set the key"`), exitFailure, "is refund-pending: 401: set the key"},
+		"parked":      {200, answer("parked", ``), exitFailure, "is parked: there is no refund to ask for"},
+		"refused":     {422, `{"code":"validation-failed","detail":"it is parked"}`, exitFailure, "validation-failed: it is parked"},
+		"made a sale": {409, `{"code":"hold-ended"}`, exitFailure, "hold-ended"},
+		"no refund":   {200, `{}`, exitFailure, "the door's answer is no refund"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newSettleDoor(t, c.status, c.answer)
+			got := run(t, Services{}, "refunds", "retry", paymentID)
+			require.Equal(t, c.code, got.code, got.err)
+			require.Contains(t, got.out+got.err, c.says)
+			require.Equal(t, c.code == 0, got.err == "")
+			require.Equal(t, []string{"POST /v1/refunds/" + paymentID + "/retry Bearer " + config.DevAPIKey + " application/json {}"}, d.told)
+		})
+	}
+}
+
 func TestBadRefundCommandsSendNothing(t *testing.T) {
 	d := newSettleDoor(t, 200, `{}`)
 	for _, c := range []struct {
@@ -167,6 +197,8 @@ func TestBadRefundCommandsSendNothing(t *testing.T) {
 		{"xml", []string{"--format", "xml"}},
 		{"burn", []string{"burn"}},
 		{"1 arg", []string{"settle"}},
+		{"1 arg", []string{"retry"}},
+		{"holdfast refunds --open", []string{"retry", "payment_1"}},
 		{"--ref has 0 characters", []string{"settle", paymentID}},
 		{"--ref has 0 characters", []string{"settle", paymentID, "--ref", "  "}},
 		{"--ref has 201 characters", []string{"settle", paymentID, "--ref", strings.Repeat("é", 201)}},

@@ -72,6 +72,9 @@ type PaymentFailed struct {
 	PaymentRef string `json:"payment_ref,omitempty"`
 	Reason     string `json:"reason,omitempty"`
 	Final      bool   `json:"final"`
+	// AttemptOnly: said of this attempt alone, as a provider does whose word may
+	// be late. It is not final when another was begun after it.
+	AttemptOnly bool `json:"attempt_only,omitempty"`
 }
 
 // Release asks a Hold to give its units back. Reason is one of the Reason
@@ -338,6 +341,18 @@ type PaymentDecision struct {
 type RefundSettled struct {
 	Reference string `json:"reference,omitempty"`
 	Actor     string `json:"actor,omitempty"`
+}
+
+// RefundFailed says that a refund which the provider had taken did not go
+// through: the money is with the shop again.
+type RefundFailed struct {
+	Reference string `json:"reference,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// RefundRetry is the payload of the update retry-refund.
+type RefundRetry struct {
+	Actor string `json:"actor,omitempty"`
 }
 
 // PaymentStatus answers the query status of a Payment.

@@ -46,18 +46,22 @@ const (
 	SignalSettle     = "settle"
 )
 
-// SignalRefundSettled tells a Payment that the money went back; the payload is
-// RefundSettled.
-const SignalRefundSettled = "refund-settled"
+// Signals of a Payment: RefundSettled says that the money went back, RefundFailed
+// that it did not after all.
+const (
+	SignalRefundSettled = "refund-settled"
+	SignalRefundFailed  = "refund-failed"
+)
 
 // Updates: ConfirmRequest → ConfirmResult at a Hold, PolicyRequest →
 // PolicyResult and PauseRequest → PauseResult at a Stock, PaymentInput →
-// PaymentDecision at a Payment.
+// PaymentDecision and RefundRetry → PaymentStatus at a Payment.
 const (
-	UpdateConfirm = "confirm"
-	UpdatePolicy  = "policy"
-	UpdatePause   = "pause"
-	UpdateDecide  = "decide"
+	UpdateConfirm     = "confirm"
+	UpdatePolicy      = "policy"
+	UpdatePause       = "pause"
+	UpdateDecide      = "decide"
+	UpdateRetryRefund = "retry-refund"
 )
 
 // Queries. Every workflow answers status: HoldStatus, EntryStatus, StockBook,

@@ -203,6 +203,26 @@ func (l *Launcher) Confirm(ctx context.Context, holdID, updateID string, req con
 	return out, noOwner(err)
 }
 
+// RetryRefund has a Payment ask the provider once more. answered is false when the
+// Payment has taken the word and the provider has not answered before ctx ended;
+// ErrNoOwner when it has closed.
+func (l *Launcher) RetryRefund(ctx context.Context, paymentID string, req contract.RefundRetry) (out contract.PaymentStatus, answered bool, err error) {
+	h, err := l.c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID:   paymentID,
+		UpdateName:   contract.UpdateRetryRefund,
+		Args:         []any{req},
+		WaitForStage: client.WorkflowUpdateStageAccepted,
+	})
+	if err != nil {
+		return out, false, noOwner(err)
+	}
+	err = h.Get(ctx, &out)
+	if err != nil && ctx.Err() != nil {
+		return out, false, nil
+	}
+	return out, err == nil, noOwner(err)
+}
+
 // notReadyPause is how long an update waits before it is asked again.
 const notReadyPause = 20 * time.Millisecond
 

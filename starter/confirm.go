@@ -139,6 +139,13 @@ func (d *Door) decide(ctx context.Context, h redis.Hold, cause string, req contr
 	}
 	asked, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
+	run, was, err := d.lastPayment(asked, in.PaymentID)
+	if err != nil {
+		return redis.HoldOutcome{}, err
+	}
+	if run.Completed && was.State == contract.PaymentRefundSettled {
+		return redis.HoldOutcome{}, wentBack(h, req.PaymentRef, cause)
+	}
 	decision, err := d.launcher.Decide(asked, in)
 	if err != nil {
 		return redis.HoldOutcome{}, err
@@ -148,6 +155,18 @@ func (d *Door) decide(ctx context.Context, h redis.Hold, cause string, req contr
 	}
 	return redis.HoldOutcome{}, refusedMoney(h.ID, decision.Outcome,
 		&contract.RefundInfo{PaymentID: in.PaymentID, PaymentRef: in.PaymentRef, State: decision.State})
+}
+
+// wentBack answers for money that has gone back already: it must not be asked
+// back a second time.
+func wentBack(h redis.Hold, ref, cause string) *Problem {
+	outcome := contract.ConfirmHoldEnded
+	if cause == contract.CauseSecond {
+		outcome = contract.ConfirmConflict
+	}
+	return refusedMoney(h.ID, outcome, &contract.RefundInfo{
+		PaymentID: contract.PaymentID(h.ID, ref), PaymentRef: ref, State: contract.PaymentRefundSettled,
+	})
 }
 
 // leaveSignal is for an update that stayed unanswered, or a record that cannot

@@ -67,6 +67,29 @@ func TestConfirmLate(t *testing.T) {
 	exact(t, h.confirm(v.HoldID, "again"), 503, unavailable)
 }
 
+// The money has gone back: a checkout that repeats itself later is told so, and
+// nobody is asked to pay it back once more.
+func TestConfirmAfterASettledRefund(t *testing.T) {
+	h := newHouse(t, 2)
+	late, sold := h.hold(), h.askHold("another").hold(t)
+	h.call("POST", "/v1/holds/"+late.HoldID+"/release", nil)
+	h.confirm(sold.HoldID, "p1")
+	for hold, code := range map[string]string{late.HoldID: holdEnded, sold.HoldID: paymentConflict} {
+		run := PaymentRun{ID: contract.PaymentID(hold, "p2"), RunID: "run at " + hold, StartedAt: paidAt}
+		h.closes(run, contract.PaymentStatus{State: contract.PaymentRefundSettled}, true)
+		for range 2 {
+			p := exact(t, h.confirm(hold, "p2"), 409, code)
+			require.Equal(t, &contract.RefundInfo{PaymentID: run.ID, PaymentRef: "p2", State: contract.PaymentRefundSettled}, p.Refund)
+		}
+		require.Empty(t, h.wf.decided)
+		// One that was terminated has settled nothing.
+		h.closes(run, contract.PaymentStatus{State: contract.PaymentRefundPending}, false)
+	}
+	h.wf.decision = contract.PaymentDecision{State: contract.PaymentRefundPending, Outcome: contract.ConfirmHoldEnded}
+	exact(t, h.confirm(late.HoldID, "p2"), 409, holdEnded)
+	require.Len(t, h.wf.decided, 1)
+}
+
 func TestConfirmUnknown(t *testing.T) {
 	h := newHouse(t, 1)
 	for _, id := range []string{contract.HoldID("NOBODY", []byte("eleven bytes")), "hold_x", "nonsense"} {

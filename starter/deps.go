@@ -42,6 +42,7 @@ type Launcher interface {
 	Pause(ctx context.Context, sku, updateID string, req contract.PauseRequest) (contract.PauseResult, error)
 	Decide(ctx context.Context, in contract.PaymentInput) (contract.PaymentDecision, error)
 	Confirm(ctx context.Context, holdID, updateID string, req contract.ConfirmRequest) (contract.ConfirmResult, error)
+	RetryRefund(ctx context.Context, paymentID string, req contract.RefundRetry) (out contract.PaymentStatus, answered bool, err error)
 	Signal(ctx context.Context, workflowID, signal string, arg any) error
 	Status(ctx context.Context, workflowID string, out any) error
 	Result(ctx context.Context, workflowID, runID string, out any) error

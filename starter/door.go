@@ -121,6 +121,7 @@ func (d *Door) routes() []route {
 
 		{api, "GET /v1/refunds", d.bearer(d.listRefunds)},
 		{api, "POST /v1/refunds/{payment_id}/settle", d.bearer(d.postSettle)},
+		{api, "POST /v1/refunds/{payment_id}/retry", d.bearer(d.postRetry)},
 
 		{api, "POST /v1/webhooks/inventory", d.open(d.postInventory)},
 

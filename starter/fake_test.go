@@ -44,7 +44,8 @@ type workflows struct {
 	onHold    func(in contract.HoldInput) // before the start is recorded
 	onConfirm func(ctx context.Context, req contract.ConfirmRequest) (contract.ConfirmResult, error)
 	onSettle  func(id string, told contract.RefundSettled) error // a signal to a Payment
-	inert     bool                                               // signals and stock events are recorded only
+	onRetry   func(ctx context.Context, id string, req contract.RefundRetry) (contract.PaymentStatus, bool, error)
+	inert     bool // signals and stock events are recorded only
 	decision  contract.PaymentDecision
 	slowEntry chan struct{} // entries' starts wait for it
 }
@@ -210,6 +211,14 @@ func (w *workflows) Confirm(ctx context.Context, holdID, updateID string, req co
 	}
 	w.set(func() { w.closed[holdID] = true })
 	return contract.ConfirmResult{Outcome: contract.ConfirmSold}, nil
+}
+
+// RetryRefund answers as onRetry does.
+func (w *workflows) RetryRefund(ctx context.Context, id string, req contract.RefundRetry) (contract.PaymentStatus, bool, error) {
+	if err := w.enter("RetryRefund"); err != nil {
+		return contract.PaymentStatus{}, false, err
+	}
+	return w.onRetry(ctx, id, req)
 }
 
 func (w *workflows) open(holdID string) (contract.HoldInput, bool) {

@@ -22,6 +22,7 @@ type refundView struct {
 	Cause      string `json:"cause,omitempty"`
 	State      string `json:"state"`
 	Reference  string `json:"reference,omitempty"`
+	ByHand     string `json:"by_hand,omitempty"`
 	SKU        string `json:"sku,omitempty"`
 	CreatedAt  string `json:"created_at"`
 	ClosedAt   string `json:"closed_at,omitempty"`
@@ -32,7 +33,7 @@ const detailTimeout = 5 * time.Second // of the workflows of one list, less than
 func viewRefund(run PaymentRun, s contract.PaymentStatus) refundView {
 	return refundView{
 		PaymentID: run.ID, HoldID: s.HoldID, PaymentRef: s.PaymentRef, Amount: s.Amount, Currency: s.Currency,
-		Cause: s.Cause, State: s.State, Reference: s.Reference, SKU: run.SKU,
+		Cause: s.Cause, State: s.State, Reference: s.Reference, ByHand: s.ByHand, SKU: run.SKU,
 		CreatedAt: stamp(run.StartedAt), ClosedAt: stampIf(run.ClosedAt),
 	}
 }
@@ -209,4 +210,21 @@ func (d *Door) readRefund(ctx context.Context, id string) (refundView, error) {
 		}
 	}
 	return viewRefund(run, s), nil
+}
+
+// lastPayment is the last run of a Payment and what it came to; the zero run
+// when there is none.
+func (d *Door) lastPayment(ctx context.Context, id string) (PaymentRun, contract.PaymentStatus, error) {
+	run, known, err := d.directory.Payment(ctx, id)
+	if err != nil || !known {
+		return PaymentRun{}, contract.PaymentStatus{}, err
+	}
+	if !run.Completed {
+		return run, contract.PaymentStatus{State: run.State}, nil
+	}
+	s, err := d.paymentOf(ctx, run)
+	if err != nil {
+		return run, s, fmt.Errorf("payment %s does not say what it was: %w", id, err)
+	}
+	return run, s, nil
 }

@@ -274,7 +274,7 @@ func (h *hold) onFailed(raw converter.RawValue) error {
 	switch {
 	case h.status.State.Ended():
 		return nil
-	case m.Final:
+	case m.Final && !(m.AttemptOnly && h.begunAfter(m.PaymentRef)):
 		return h.giveBack(contract.ReasonPaymentFailed, "checkout")
 	case h.paying && !h.apart():
 		// The shopper may try again within the deadline; the extension stays.

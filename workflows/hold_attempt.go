@@ -48,6 +48,11 @@ func (h *hold) begun(ref string) {
 	h.attempts = append(h.attempts, &attempt{ref: ref})
 }
 
+// begunAfter says that the shopper has gone on to another payment.
+func (h *hold) begunAfter(ref string) bool {
+	return len(h.attempts) > 0 && h.attempts[len(h.attempts)-1].ref != ref
+}
+
 // expire gives the units back at the deadline. Payments that had started are
 // asked about first: one that was paid makes the sale, one that is open is ended.
 // Whatever comes in meanwhile goes first, as money that arrives always does.

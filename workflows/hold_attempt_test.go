@@ -350,3 +350,26 @@ func TestHoldSoldMeanwhileIsNotUnresolved(t *testing.T) {
 	require.NotContains(t, w.currentDetails(), "Unresolved")
 	require.Equal(t, redis.ActorHoldTimer, w.released.Actor)
 }
+
+// A provider's word about one attempt may be late: it does not end the hold of a
+// shopper who has gone on to another. The shop's own word does.
+func TestHoldOutlivesTheEndOfAnOlderAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		failed contract.PaymentFailed
+		want   contract.HoldState
+	}{
+		"the older":           {contract.PaymentFailed{PaymentRef: "P1", Final: true, AttemptOnly: true}, contract.HoldSold},
+		"the last":            {contract.PaymentFailed{PaymentRef: "P2", Final: true, AttemptOnly: true}, contract.HoldReleased},
+		"the shop gives up":   {contract.PaymentFailed{PaymentRef: "P1", Final: true}, contract.HoldReleased},
+		"one never begun":     {contract.PaymentFailed{PaymentRef: "P9", Final: true, AttemptOnly: true}, contract.HoldSold},
+		"not final, the last": {contract.PaymentFailed{PaymentRef: "P2", AttemptOnly: true}, contract.HoldSold},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := asking(t)
+			w.begin(2*time.Minute, "P2")
+			w.at(3*time.Minute, func() { w.SignalWorkflow(contract.SignalPaymentFailed, c.failed) })
+			w.at(4*time.Minute, func() { w.SignalWorkflow(contract.SignalPaymentSucceeded, paid("P2")) })
+			require.Equal(t, c.want, w.runAsking().State)
+		})
+	}
+}

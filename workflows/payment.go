@@ -32,8 +32,11 @@ type moneyOwner struct {
 	status   contract.PaymentStatus
 	decision contract.PaymentDecision
 	settled  workflow.ReceiveChannel
-	saleRef  string          // the payment that made the hold's sale, when another did
-	request  workflow.Future // of the refund, until it was answered
+	failed   workflow.ReceiveChannel
+	saleRef  string              // the payment that made the hold's sale, when another did
+	request  workflow.Future     // of the refund, until it was answered
+	stop     workflow.CancelFunc // of the request
+	asked    time.Time           // when it was first made
 }
 
 func newMoneyOwner(ctx workflow.Context, in contract.PaymentInput) *moneyOwner {
@@ -46,6 +49,7 @@ func newMoneyOwner(ctx workflow.Context, in contract.PaymentInput) *moneyOwner {
 			Cause: in.Cause, State: contract.PaymentDeciding, Raw: in.Raw,
 		},
 		settled: workflow.GetSignalChannel(ctx, contract.SignalRefundSettled),
+		failed:  workflow.GetSignalChannel(ctx, contract.SignalRefundFailed),
 	}
 }
 
@@ -60,6 +64,10 @@ func (p *moneyOwner) setup() error {
 				return nil
 			},
 			Description: "Answers what became of the payment.",
+		}),
+		workflow.SetUpdateHandlerWithOptions(p.ctx, contract.UpdateRetryRefund, p.retry, workflow.UpdateHandlerOptions{
+			Validator:   func(contract.RefundRetry) error { return p.mayRetry() },
+			Description: "Asks the payment provider for the refund once more and answers what the payment is then.",
 		}),
 	)
 }
@@ -80,8 +88,10 @@ func (p *moneyOwner) run() (contract.PaymentStatus, error) {
 	if state == contract.PaymentRefundPending {
 		p.requestRefund()
 	}
-	for p.status.State != contract.PaymentSold && p.status.State != contract.PaymentRefundSettled {
-		err := workflow.Await(p.ctx, func() bool { return p.settled.Len() > 0 || p.request != nil && p.request.IsReady() })
+	for !p.over() {
+		err := workflow.Await(p.ctx, func() bool {
+			return p.settled.Len() > 0 || p.failed.Len() > 0 || p.request != nil && p.request.IsReady()
+		})
 		if err != nil {
 			return contract.PaymentStatus{}, err
 		}
@@ -94,6 +104,11 @@ func (p *moneyOwner) run() (contract.PaymentStatus, error) {
 		}
 		if p.request != nil && p.request.IsReady() {
 			p.requested()
+			continue
+		}
+		var f contract.RefundFailed
+		if p.failed.ReceiveAsync(&f) {
+			p.refundFailed(f)
 		}
 	}
 	err = workflow.Await(p.ctx, func() bool { return workflow.AllHandlersFinished(p.ctx) })
@@ -103,19 +118,23 @@ func (p *moneyOwner) run() (contract.PaymentStatus, error) {
 // requestRefund asks for the money to go back until somebody outside owns the
 // request. A person may settle the Payment meanwhile.
 func (p *moneyOwner) requestRefund() {
-	now := workflow.Now(p.ctx)
+	if p.asked.IsZero() {
+		p.asked = workflow.Now(p.ctx)
+	}
 	money, err := newMoney(p.in.Amount, p.in.Currency)
 	if err != nil {
 		money = nil // said when the gate was asked
 	}
-	ctx := workflow.WithActivityOptions(p.ctx, workflow.ActivityOptions{
+	ctx, stop := workflow.WithCancel(p.ctx)
+	p.stop = stop
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 5 * time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Minute},
 		Summary:             "ask for the refund",
 	})
 	p.request = workflow.ExecuteActivity(ctx, refundActivities.RequestRefund, activities.RequestRefundInput{
 		PaymentID: p.in.PaymentID, HoldID: p.in.HoldID, PaymentRef: p.in.PaymentRef, SaleRef: p.saleRef, Amount: money, Cause: p.in.Cause,
-		RequestedAt: now, Sequence: now.UnixMicro(),
+		RequestedAt: p.asked, Sequence: p.asked.UnixMicro(),
 	})
 }
 
@@ -127,9 +146,9 @@ func (p *moneyOwner) requested() {
 		out = activities.RefundRequested{ByHand: err.Error()}
 	}
 	p.request = nil
+	p.status.ByHand = out.ByHand
 	switch {
 	case out.ByHand != "":
-		p.status.ByHand = out.ByHand
 		workflow.GetLogger(p.ctx).Error("no machine can make this refund: a person must", "payment", p.in.PaymentID, "reason", out.ByHand)
 		p.become(contract.PaymentRefundPending)
 	case out.Settled:

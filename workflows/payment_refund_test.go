@@ -144,3 +144,87 @@ func TestASaleIsNeverAskedBack(t *testing.T) {
 	require.Equal(t, contract.PaymentSold, decision.State)
 	require.Empty(t, w.provider.asked)
 }
+
+// retries has a person ask the provider once more, and answers at once what came of it.
+func (w *world) retries(at time.Duration) **answer[contract.PaymentStatus] {
+	var a *answer[contract.PaymentStatus]
+	w.at(at, func() {
+		a = update[contract.PaymentStatus](w, contract.UpdateRetryRefund, "", contract.RefundRetry{Actor: "ops"})
+	})
+	return &a
+}
+
+// What stood in the way was mended: the same request, word for word.
+func TestARefundByHandIsAskedForAgain(t *testing.T) {
+	w := withRecord(t, contract.HoldExpired, "")
+	refused := fails(&payment.Error{Class: payment.Permanent, Reason: "401", Do: "set the key"})
+	w.provider.answers = []func() (payment.Receipt, error){refused, refused, takes("re_9", false), takes("re_9", true)}
+	still, taken := w.retries(time.Hour), w.retries(2*time.Hour)
+	var meanwhile contract.PaymentStatus
+	w.at(3*time.Hour, func() { meanwhile = w.status() })
+	back := w.retries(4 * time.Hour)
+	_, open, end := w.runPayment(latePayment())
+	require.Equal(t, []any{contract.PaymentRefundPending, "401: set the key"}, []any{(*still).result.State, (*still).result.ByHand})
+	require.Equal(t, []any{contract.PaymentRefundReported, "re_9", ""}, []any{(*taken).result.State, (*taken).result.Reference, (*taken).result.ByHand})
+	require.Equal(t, (*taken).result, meanwhile)
+	require.Equal(t, contract.PaymentRefundSettled, (*back).result.State)
+	require.False(t, open, "the last answer settled it")
+	require.Equal(t, "re_9", end.Reference)
+	require.Len(t, w.provider.asked, 4)
+	for _, r := range w.provider.asked {
+		require.Equal(t, w.provider.asked[0], r)
+	}
+}
+
+// A silent provider is asked at once, not after the pause; the request is not
+// dropped when it stays silent, nor made twice over.
+func TestASilentProviderIsAskedAtOnce(t *testing.T) {
+	w := withRecord(t, contract.HoldExpired, "")
+	w.provider.answers = []func() (payment.Receipt, error){fails(silent), fails(silent), fails(silent), fails(silent), fails(silent), takes("re_9", true)}
+	asked := map[time.Duration]int{}
+	for _, when := range []time.Duration{30 * time.Second, 32 * time.Second, 37 * time.Second} {
+		w.at(when, func() { asked[when] = len(w.provider.asked) })
+	}
+	again := w.retries(31 * time.Second)
+	_, open, end := w.runPayment(latePayment())
+	require.False(t, open)
+	require.Equal(t, contract.PaymentRefundSettled, (*again).result.State)
+	require.Equal(t, "re_9", end.Reference)
+	require.Equal(t, map[time.Duration]int{
+		30 * time.Second: 3, // at 0, 5 and 15 s; the next would be at 35
+		32 * time.Second: 4,
+		37 * time.Second: 5, // one request goes on, not two
+	}, asked)
+}
+
+func TestNobodyIsAskedForWhatIsNoRefund(t *testing.T) {
+	w := newWorld(t)
+	w.noRecord = true
+	a := w.retries(time.Hour)
+	w.runPayment(paymentOf("P1", contract.CauseUnknown))
+	require.ErrorContains(t, (*a).rejected, "is parked: a person must find out")
+	require.Empty(t, w.provider.asked)
+}
+
+// The provider had taken the refund and could not make it: a person is told, and
+// may ask again.
+func TestARefundThatFailsLaterNeedsAPerson(t *testing.T) {
+	w := withRecord(t, contract.HoldExpired, "")
+	w.provider.answers = []func() (payment.Receipt, error){takes("re_9", false)}
+	w.at(time.Hour, func() {
+		for range 2 {
+			w.SignalWorkflow(contract.SignalRefundFailed, contract.RefundFailed{Reference: "re_9", Reason: "card lost"})
+		}
+	})
+	var meanwhile contract.PaymentStatus
+	w.at(2*time.Hour, func() {
+		meanwhile = w.status()
+		require.Contains(t, w.currentDetails(), "a person must pay this money back")
+	})
+	again := w.retries(3 * time.Hour)
+	_, open, _ := w.runPayment(latePayment())
+	require.True(t, open)
+	require.Equal(t, contract.PaymentRefundPending, meanwhile.State)
+	require.Contains(t, meanwhile.ByHand, "card lost")
+	require.Equal(t, contract.PaymentRefundReported, (*again).result.State)
+}
