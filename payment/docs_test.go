@@ -13,7 +13,7 @@ import (
 // Each row of the failure table names a test that there is.
 func TestEveryRowOfTheDocsHasItsProof(t *testing.T) {
 	var tests strings.Builder
-	for _, dir := range []string{".", "webhook", "stripe", "../events", "../config"} {
+	for _, dir := range []string{".", "webhook", "stripe", "../events", "../config", "../workflows", "../starter"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 		require.NoError(t, err)
 		require.NotEmpty(t, files, dir)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -26,7 +27,7 @@ func (d *Door) postConfirm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	req := contract.ConfirmRequest{PaymentRef: f.text("payment_ref", 200)}
+	req := contract.ConfirmRequest{PaymentRef: d.paymentRef(f)}
 	if m := f.amount(); m != nil {
 		req.Amount, req.Currency = &m.Amount, m.Currency
 	}
@@ -45,6 +46,19 @@ func (d *Door) postConfirm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return d.answerHold(w, r, out)
+}
+
+// paymentRef reads the name of money. It must be the one by which the payment
+// provider knows it: under two names one payment would be sold and paid back.
+func (d *Door) paymentRef(f *fields) string {
+	ref := f.text("payment_ref", 200)
+	if ref == "" {
+		return ""
+	}
+	if err := d.payments.CheckRef(ref); err != nil {
+		f.complain("payment_ref", "%s", strings.TrimPrefix(err.Error(), "payment_ref "))
+	}
+	return ref
 }
 
 // confirm asks the hold's workflow; when that has closed the record decides who

@@ -19,11 +19,16 @@ const (
 
 // readBody reads at most maxBody bytes.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	return readBodyOf(w, r, maxBody)
+}
+
+// readBodyOf reads at most so many bytes.
+func readBodyOf(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, problem(bodyTooLarge, "a body may have at most %d bytes", maxBody)
+		return nil, problem(bodyTooLarge, "a body may have at most %d bytes", most)
 	case err != nil:
 		return nil, problem(malformedBody, "the body ended before it was complete")
 	}

@@ -13,6 +13,7 @@ import (
 	"holdfast/config"
 	"holdfast/connect"
 	"holdfast/keys"
+	"holdfast/payment"
 )
 
 // Deps are what a Door works with.
@@ -22,6 +23,7 @@ type Deps struct {
 	Gate      Gate
 	Launcher  Launcher
 	Directory Directory
+	Payments  payment.Port // with payment.provider stripe it reads Stripe's webhooks as well
 	Log       *slog.Logger
 }
 
@@ -32,6 +34,8 @@ type Door struct {
 	gate      Gate
 	launcher  Launcher
 	directory Directory
+	payments  payment.Port
+	stripe    stripeReader // nil without Stripe
 	log       *slog.Logger
 
 	apiKeys   []apiKey
@@ -63,7 +67,7 @@ func New(deps Deps) (*Door, error) {
 	}
 	d := &Door{
 		cfg: deps.Config, keys: deps.Keys, gate: deps.Gate, launcher: deps.Launcher,
-		directory: deps.Directory, log: deps.Log,
+		directory: deps.Directory, payments: deps.Payments, log: deps.Log,
 		apiKeys:   apiKeys(deps.Config.Secrets.APIKeys),
 		verifiers: verifiers,
 		codec:     payloads,
@@ -72,6 +76,7 @@ func New(deps Deps) (*Door, error) {
 		backlog:   newBacklog(deps.Config.Join.MaxBacklog),
 		templates: templates,
 	}
+	d.stripe, _ = deps.Payments.(stripeReader)
 	d.skus = &routing{gate: deps.Gate, fill: d.fill}
 	return d, nil
 }
@@ -97,7 +102,7 @@ type route struct {
 
 // routes is every call of the door.
 func (d *Door) routes() []route {
-	return []route{
+	routes := []route{
 		{api, "PUT /v1/stock/{sku}", d.bearer(d.putStock)},
 		{api, "GET /v1/stock/{sku}", d.bearer(d.getStock)},
 		{api, "GET /v1/stock", d.bearer(d.listStock)},
@@ -143,6 +148,10 @@ func (d *Door) routes() []route {
 		{ops, "OPTIONS /codec/encode", d.open(d.optionsCodec)},
 		{ops, "OPTIONS /codec/decode", d.open(d.optionsCodec)},
 	}
+	if d.stripe != nil {
+		routes = append(routes, route{api, "POST /v1/webhooks/stripe", d.open(d.postStripe)})
+	}
+	return routes
 }
 
 // Handler answers the routes of the listeners in on.

@@ -19,9 +19,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/config"
+	"holdfast/connect"
 	"holdfast/contract"
 	"holdfast/internal/redistest"
 	"holdfast/keys"
+	"holdfast/payment"
 	"holdfast/redis"
 )
 
@@ -108,8 +110,13 @@ func newHouse(t *testing.T, units int64, settings ...setting) *house {
 		[]keys.LinkKey{{ID: 1, Secret: []byte("a link secret of tests")}})
 	require.NoError(t, err)
 	h := &house{t: t, cfg: cfg, ring: ring, gate: &faulty{Gate: gate}, wf: newWorkflows(gate), dir: &directory{}, log: &logBuffer{}}
+	if cfg.Payment.Provider == "" {
+		cfg.Payment.Provider = payment.ProviderNone
+	}
+	port, err := connect.Payment(cfg)
+	require.NoError(t, err)
 	h.door, err = New(Deps{
-		Config: cfg, Keys: ring, Gate: h.gate, Launcher: h.wf, Directory: h.dir,
+		Config: cfg, Keys: ring, Gate: h.gate, Launcher: h.wf, Directory: h.dir, Payments: port,
 		Log: slog.New(slog.NewTextHandler(h.log, nil)),
 	})
 	require.NoError(t, err)

@@ -25,6 +25,10 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	port, err := connect.Payment(cfg)
+	if err != nil {
+		return err
+	}
 	rdb, err := connect.Redis(cfg)
 	if err != nil {
 		return err
@@ -41,7 +45,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	defer temporal.Close()
 	door, err := New(Deps{
 		Config: cfg, Keys: ring, Gate: connect.Gate(cfg, rdb, log), Launcher: launch.New(temporal),
-		Directory: visibility{temporal}, Log: log,
+		Directory: visibility{temporal}, Payments: port, Log: log,
 	})
 	if err != nil {
 		return err
