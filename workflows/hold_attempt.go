@@ -146,7 +146,7 @@ func (h *hold) ask(summary string, activity any, a *attempt, retry temporal.Retr
 	ctx := workflow.WithActivityOptions(h.ctx, workflow.ActivityOptions{
 		// Several calls of one attempt. There is no limit from schedule to close:
 		// time without a worker must not pass for a provider's silence.
-		StartToCloseTimeout: time.Minute, RetryPolicy: &retry, Summary: summary,
+		StartToCloseTimeout: 30 * time.Second, RetryPolicy: &retry, Summary: summary,
 	})
 	return workflow.ExecuteActivity(ctx, activity, activities.AttemptInput{
 		HoldID: h.in.HoldID, Ref: a.ref, SaleRef: h.status.PaymentRef,
