@@ -117,3 +117,34 @@ func TestPaymentAnswersForItsOwnMoneyOnly(t *testing.T) {
 	w.runPayment(paymentOf("P1", contract.CauseLate))
 	require.ErrorContains(t, a.rejected, "P2")
 }
+
+// The Hold's own confirm of the same money is under way while its Payment decides:
+// whoever reaches the gate first wins, and both say the same.
+func TestARefundMeetsASlowConfirm(t *testing.T) {
+	t.Run("the confirm is first", func(t *testing.T) {
+		w := withRecord(t, contract.HoldExpired, "")
+		w.down = func(verb string) error {
+			if verb == "refund" { // after the Payment's own look, before its mark
+				w.hold.State, w.hold.PaymentRef = contract.HoldSold, "P1"
+			}
+			return nil
+		}
+		decision, open, _ := w.runPayment(paymentOf("P1", contract.CauseLate))
+		require.Equal(t, contract.PaymentDecision{State: contract.PaymentSold, Outcome: contract.ConfirmSold}, decision)
+		require.False(t, open)
+		require.Empty(t, w.hold.Refunded)
+		require.Empty(t, w.provider.asked, "the payment that made the sale is asked back by nobody")
+	})
+	t.Run("the mark is first", func(t *testing.T) {
+		w := reserved(t)
+		w.at(time.Minute, func() { w.SignalWorkflow(contract.SignalPaymentSucceeded, paid("P1")) })
+		w.down = func(verb string) error {
+			if verb == "confirm" {
+				w.hold.Refunded = []string{"P1"}
+			}
+			return nil
+		}
+		require.Equal(t, contract.HoldExpired, w.runHold().State)
+		require.Equal(t, []string{contract.CauseLate}, w.causes(), "its Payment answers for it")
+	})
+}
