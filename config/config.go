@@ -23,6 +23,7 @@ type Config struct {
 	Missed   Missed   `mapstructure:"missed"`
 	SMS      SMS      `mapstructure:"sms"`
 	Payment  Payment  `mapstructure:"payment"`
+	Events   Events   `mapstructure:"events"`
 	Phone    Phone    `mapstructure:"phone"`
 	Secrets  Secrets  `mapstructure:"secrets"`
 
@@ -140,6 +141,18 @@ type PaymentStripe struct {
 	WebhookSecrets []string `mapstructure:"webhook_secrets"` // "whsec_…", any verifies
 	BaseURL        string   `mapstructure:"base_url"`        // another API host, for a stand-in
 }
+
+// Events is the shop's endpoint for what happens here. Without a URL nothing is
+// told, and nothing is recorded for telling it.
+type Events struct {
+	URL         string        `mapstructure:"url"`
+	Secrets     []string      `mapstructure:"secrets"`     // "whsec_…", each signs
+	Timeout     time.Duration `mapstructure:"timeout"`     // of one delivery
+	Concurrency int           `mapstructure:"concurrency"` // deliveries of one worker at once
+}
+
+// On says whether the shop wants to be told.
+func (e Events) On() bool { return e.URL != "" }
 
 // Phone is how numbers without a country are read.
 type Phone struct {

@@ -79,6 +79,11 @@ var keys = []key{
 	{name: "payment.stripe.webhook_secrets", def: []string{}, rule: stripeHookSecrets(), doc: "Signing secrets of the webhook endpoint in the Stripe Dashboard; each is accepted.", secret: true},
 	{name: "payment.stripe.base_url", def: "", rule: secureURLOrEmpty(), doc: "Another API host, for a stand-in."},
 
+	{name: "events.url", def: "", rule: eventsEndpoint(), doc: "The shop's endpoint for what happens here, see [events.md](events.md). Empty: nothing is told. It may be that of payment.webhook.url."},
+	{name: "events.secrets", def: []string{}, rule: eventsSecrets(), doc: "Its secrets (Standard Webhooks); each signs, so that the shop can change them one by one.", secret: true},
+	{name: "events.timeout", def: 10 * time.Second, rule: between(time.Second, 30*time.Second), doc: "Of one delivery, the endpoint's answer included."},
+	{name: "events.concurrency", def: 8, rule: whole(1, 100), doc: "Deliveries of one worker at once."},
+
 	{name: "phone.default_region", def: "US", rule: region(), doc: "The country of numbers typed without one."},
 
 	{name: "secrets.person", def: "", rule: secret(), doc: "Turns phone numbers into persons. Set once, never changed: with it every person would change.", secret: true},

@@ -133,6 +133,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 		"secrets.api_keys": "a:aaaaaaaaaaaaaaaa,b:bbbbbbbbbbbbbbbb", "secrets.inventory": "whsec_YWFhYWFhYWFhYWFhYWFhYQ==",
 		"temporal.ui_origins": "http://a.example,https://b.example:8443", "secrets.payload_keys": "b:" + keyB + ",a:" + keyA,
 		"payment.webhook.secrets": "whsec_a,whsec_b", "payment.stripe.webhook_secrets": "whsec_c,whsec_d", "payment.stripe.base_url": "http://127.0.0.1:8",
+		"events.url": "http://127.0.0.1:7", "events.secrets": "whsec_ZXZlbnRzLW9mLXRoZS10ZXN0,whsec_b3RoZXItZXZlbnRzLW9mLXRoZS10ZXN0",
 	}
 	want := map[string]any{
 		"redis.addrs": []string{"10.0.0.1:1", "10.0.0.2:2"}, "redis.tls": true, "redis.db": 0, "missed.keep": 0,
@@ -141,6 +142,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 		"secrets.api_keys": []string{"a:aaaaaaaaaaaaaaaa", "b:bbbbbbbbbbbbbbbb"}, "secrets.inventory": []string{"whsec_YWFhYWFhYWFhYWFhYWFhYQ=="},
 		"temporal.ui_origins": []string{"http://a.example", "https://b.example:8443"}, "secrets.payload_keys": []string{"b:" + keyB, "a:" + keyA},
 		"payment.webhook.secrets": []string{"whsec_a", "whsec_b"}, "payment.stripe.webhook_secrets": []string{"whsec_c", "whsec_d"},
+		"events.secrets": []string{"whsec_ZXZlbnRzLW9mLXRoZS10ZXN0", "whsec_b3RoZXItZXZlbnRzLW9mLXRoZS10ZXN0"},
 	}
 	for name, typ := range leaves(reflect.TypeFor[Config](), "") {
 		def := known[name].def
