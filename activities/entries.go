@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"time"
 
 	"holdfast/contract"
 	"holdfast/redis"
@@ -36,6 +37,8 @@ type EntryOutcome struct {
 	Generation int64               `json:"generation,omitempty"`
 	Leaving    bool                `json:"leaving,omitempty"`
 	Position   int64               `json:"position,omitempty"`
+	EndedAt    time.Time           `json:"ended_at,omitzero"`
+	Tell       bool                `json:"tell,omitempty"` // the shop has an endpoint for events
 }
 
 // AdoptEntry says that the entry's workflow runs, and on an ended entry that it
@@ -68,7 +71,7 @@ func (a *Entries) entryDone(ctx context.Context, sku, verb string, out redis.Ent
 	e := out.Entry
 	return EntryOutcome{
 		Verdict: out.Verdict, State: e.State, HoldID: e.HoldID, Generation: e.Generation,
-		Leaving: e.Leaving, Position: e.Position,
+		Leaving: e.Leaving, Position: e.Position, EndedAt: e.EndedAt, Tell: a.Tell,
 	}, nil
 }
 
@@ -118,5 +121,5 @@ func (a *Entries) offerDone(ctx context.Context, sku, verb string, out redis.Hol
 		return HoldOutcome{}, a.gateError(ctx, sku, verb, err)
 	}
 	a.wake(ctx, sku, out.Base)
-	return holdOutcome(out), nil
+	return a.holdOutcome(out), nil
 }

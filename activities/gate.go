@@ -30,6 +30,9 @@ type Waker interface {
 type Guard struct {
 	Waker         Waker
 	ReopenSeconds int64 // how long Reconcile waits before it checks a closed gate
+	// Tell says that the shop has an endpoint for events. Every answer carries it
+	// on, so that a workflow of years learns of one that came or went.
+	Tell bool
 }
 
 // gateError turns an error of the gate into the outermost ApplicationError. Who

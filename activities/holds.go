@@ -51,14 +51,16 @@ type HoldOutcome struct {
 	PaymentRef string             `json:"payment_ref,omitempty"`
 	Retaken    bool               `json:"retaken,omitempty"`
 	Cart       []contract.Line    `json:"cart,omitempty"` // all lines of a cart, from its first line's record
+	Tell       bool               `json:"tell,omitempty"` // the shop has an endpoint for events
 }
 
 // Left is how long the gate would refuse to end the hold.
 func (o HoldOutcome) Left() time.Duration { return time.Duration(o.LeftMillis) * time.Millisecond }
 
-func holdOutcome(out redis.HoldOutcome) HoldOutcome {
+func (g Guard) holdOutcome(out redis.HoldOutcome) HoldOutcome {
 	h := out.Hold
 	return HoldOutcome{
+		Tell:    g.Tell,
 		Verdict: out.Verdict,
 		State:   h.State,
 		// Rounded up: a timer that fires a fraction early is refused as early.
@@ -186,6 +188,7 @@ func (a *Holds) MarkRefund(ctx context.Context, in MarkRefundInput) (HoldOutcome
 
 // StartPayment gives money to its Payment; one that is open goes on.
 func (a *Holds) StartPayment(ctx context.Context, in contract.PaymentInput) error {
+	in.Tell = a.Tell
 	if err := a.Payments.Payment(ctx, in); err != nil {
 		return temporal.NewApplicationErrorWithOptions(err.Error(), contract.ErrUnavailable, temporal.ApplicationErrorOptions{Cause: err})
 	}
@@ -197,7 +200,7 @@ func (a *Holds) holdDone(ctx context.Context, sku, verb string, out redis.HoldOu
 		return HoldOutcome{}, a.gateError(ctx, sku, verb, err)
 	}
 	a.wake(ctx, sku, out.Base)
-	return holdOutcome(out), nil
+	return a.holdOutcome(out), nil
 }
 
 func seconds(s int64) time.Duration { return time.Duration(s) * time.Second }

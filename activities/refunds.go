@@ -13,6 +13,7 @@ import (
 // Refunds ask the shop's payment provider for money to go back.
 type Refunds struct {
 	Port payment.Port
+	Tell bool // as in Guard
 }
 
 // RequestRefundInput names the money of one Payment. RequestedAt and Sequence are
@@ -34,6 +35,7 @@ type RefundRequested struct {
 	Reference string `json:"reference,omitempty"` // the provider's
 	Settled   bool   `json:"settled,omitempty"`
 	ByHand    string `json:"by_hand,omitempty"` // why, and what a person must do
+	Tell      bool   `json:"tell,omitempty"`    // the shop has an endpoint for events
 }
 
 // RequestRefund asks until somebody outside owns the request.
@@ -44,9 +46,9 @@ func (a *Refunds) RequestRefund(ctx context.Context, in RequestRefundInput) (Ref
 	})
 	switch {
 	case err == nil:
-		return RefundRequested{Reference: receipt.Reference, Settled: receipt.Settled}, nil
+		return RefundRequested{Reference: receipt.Reference, Settled: receipt.Settled, Tell: a.Tell}, nil
 	case payment.NeedsPerson(err):
-		return RefundRequested{ByHand: err.Error()}, nil
+		return RefundRequested{ByHand: err.Error(), Tell: a.Tell}, nil
 	}
 	return RefundRequested{}, temporal.NewApplicationErrorWithOptions(err.Error(), contract.ErrUnavailable,
 		temporal.ApplicationErrorOptions{NextRetryDelay: payment.RetryAfter(err)})

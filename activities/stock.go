@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 
@@ -105,6 +106,22 @@ type ApplyStockResult struct {
 	Reason  string `json:"reason,omitempty"`
 	N       int64  `json:"n"` // the ledger's number when it was decided; a repeat keeps it
 	Wake    bool   `json:"wake,omitempty"`
+	// Stock is the SKU right after, when the shop has an endpoint for events.
+	Stock *StockNow `json:"stock,omitempty"`
+}
+
+// StockNow are a SKU's counters at an instant of the gate's clock.
+type StockNow struct {
+	contract.StockCounts
+	At time.Time `json:"at"`
+}
+
+func stockNow(c redis.Counters) *StockNow {
+	return &StockNow{At: c.AsOf, StockCounts: contract.StockCounts{
+		State: c.State, OnHand: c.OnHand, Held: c.Held, Offered: c.Offered, Available: c.Available, OpenToAll: c.OpenToAll,
+		Sold: c.Sold, Returned: c.Returned, Waiting: c.Waiting, Shortfall: c.Shortfall, Generation: c.Generation,
+		AsOf: contract.Instant(c.AsOf),
+	}}
 }
 
 // ApplyStock applies a stock event once by its id. The book, which asks, drains
@@ -114,5 +131,9 @@ func (a *Stock) ApplyStock(ctx context.Context, in ApplyStockInput) (ApplyStockR
 	if err != nil {
 		return ApplyStockResult{}, a.gateError(ctx, in.SKU, "apply "+in.Event.EventID+" to", err)
 	}
-	return ApplyStockResult{Applied: out.Applied, Delta: out.Delta, Reason: out.Reason, N: out.N, Wake: out.Wake}, nil
+	result := ApplyStockResult{Applied: out.Applied, Delta: out.Delta, Reason: out.Reason, N: out.N, Wake: out.Wake}
+	if a.Tell {
+		result.Stock = stockNow(out.Counters)
+	}
+	return result, nil
 }

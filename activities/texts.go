@@ -100,7 +100,7 @@ func (a *Texts) SendOffer(ctx context.Context, in OfferTextInput) (TextResult, e
 		return TextResult{}, a.gateError(ctx, in.SKU, "told offer of", err)
 	}
 	a.wake(ctx, in.SKU, told.Base)
-	hold := holdOutcome(told)
+	hold := a.holdOutcome(told)
 	if told.Verdict != redis.OK {
 		return TextResult{Skipped: true, Hold: hold}, nil
 	}

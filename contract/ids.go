@@ -13,6 +13,7 @@ const (
 	HoldPrefix    = "hold_"
 	EntryPrefix   = "entry_"
 	PaymentPrefix = "payment_"
+	EventPrefix   = "event_"
 	stockPrefix   = "stock."
 	recPrefix     = "reconcile."
 )
@@ -114,6 +115,21 @@ func PaymentID(holdID, paymentRef string) string {
 // ValidPaymentID says whether id is the workflow id of a Payment.
 func ValidPaymentID(id string) bool {
 	_, err := parseID(PaymentPrefix, id)
+	return err == nil
+}
+
+// EventID is the workflow id of an event and its webhook-id: "event_" and base32
+// of the first 16 bytes of SHA-256(subject, newline, type, newline, nth). nth
+// tells apart what may happen to a subject more than once; where nothing can, it
+// is empty. So whoever tells of the same thing again makes the same event.
+func EventID(subject, kind, nth string) string {
+	sum := sha256.Sum256([]byte(subject + "\n" + kind + "\n" + nth))
+	return EventPrefix + idEncoding.EncodeToString(sum[:idBytes])
+}
+
+// ValidEventID says whether id is the workflow id of an Event.
+func ValidEventID(id string) bool {
+	_, err := parseID(EventPrefix, id)
 	return err == nil
 }
 

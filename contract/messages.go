@@ -266,6 +266,8 @@ type StockBook struct {
 	// DecidedN is the gate's ledger number of the last event counted here. An
 	// event that the gate decided before it is a repeat and counts no second time.
 	DecidedN int64 `json:"decided_n"`
+	// Told is the sequence of the last event that the shop was told of.
+	Told int64 `json:"told,omitempty"`
 }
 
 // BookEvent is one decided stock event.
@@ -319,6 +321,8 @@ type PaymentInput struct {
 	Currency   string `json:"currency,omitempty"`
 	Cause      string `json:"cause"`
 	Raw        []byte `json:"raw,omitempty"` // an undecodable payload, as it came
+	// Tell says that the shop has an endpoint for events.
+	Tell bool `json:"tell,omitempty"`
 }
 
 // States of a Payment.

@@ -9,6 +9,8 @@ package contract
 const (
 	TaskQueue    = "holdfast"
 	SMSTaskQueue = "holdfast-sms"
+	// EventsTaskQueue keeps a slow endpoint of the shop away from the holds.
+	EventsTaskQueue = "holdfast-events"
 )
 
 // Workflow types.
@@ -18,6 +20,7 @@ const (
 	StockWorkflow         = "Stock"
 	PaymentWorkflow       = "Payment"
 	ReconcileWorkflow     = "Reconcile"
+	EventWorkflow         = "Event"
 )
 
 // Signals of a Hold. Any Temporal client may send them; the payloads are
@@ -53,6 +56,13 @@ const (
 	SignalRefundFailed  = "refund-failed"
 )
 
+// Signals of an Event; the payload of both is EventMove. SignalRetry delivers it
+// afresh, SignalDiscard ends it undelivered.
+const (
+	SignalRetry   = "retry"
+	SignalDiscard = "discard"
+)
+
 // Updates: ConfirmRequest → ConfirmResult at a Hold, PolicyRequest →
 // PolicyResult and PauseRequest → PauseResult at a Stock, PaymentInput →
 // PaymentDecision and RefundRetry → PaymentStatus at a Payment.
@@ -65,7 +75,7 @@ const (
 )
 
 // Queries. Every workflow answers status: HoldStatus, EntryStatus, StockBook,
-// PaymentStatus or ReconcileReport.
+// PaymentStatus, ReconcileReport or EventStatus.
 const QueryStatus = "status"
 
 // Search attributes. SKUAttribute is a KeywordList, StateAttribute a Keyword.
@@ -74,8 +84,8 @@ const (
 	StateAttribute = "HoldfastState"
 )
 
-// Error types of activities, as ApplicationError types. ErrBadRequest and
-// ErrTextNever are final, the others are retried.
+// Error types of activities, as ApplicationError types. ErrBadRequest,
+// ErrTextNever and ErrEventNever are final, the others are retried.
 const (
 	ErrClosed      = "gate-closed"
 	ErrUnavailable = "gate-unavailable"
@@ -83,4 +93,6 @@ const (
 	ErrTextNever   = "text-never"
 	ErrTextLater   = "text-later"
 	ErrTextStopAll = "text-stop-all"
+	ErrEventNever  = "event-never"
+	ErrEventLater  = "event-later"
 )

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"regexp"
 	"time"
+
+	"holdfast/contract"
 )
 
 // Event is one thing that happened. A repeat must carry the same fields: the
@@ -27,16 +29,13 @@ type Event struct {
 // MaxBody is the greatest body of an event, in bytes.
 const MaxBody = 64 << 10
 
-// instant is how every instant is written on the wire.
-const instant = "2006-01-02T15:04:05.000Z"
-
 var (
 	idPattern   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
 	typePattern = regexp.MustCompile(`^[a-z_]+(\.[a-z_]+)+$`)
 )
 
-// body is the same bytes for the same event.
-func (e Event) body() ([]byte, error) {
+// Body is what is sent: the same bytes for the same event.
+func (e Event) Body() ([]byte, error) {
 	switch {
 	case !idPattern.MatchString(e.ID):
 		return nil, fmt.Errorf("the id %.60q must be 1 to 200 letters, digits, _ and -", e.ID)
@@ -57,7 +56,7 @@ func (e Event) body() ([]byte, error) {
 		Timestamp string          `json:"timestamp"`
 		Sequence  int64           `json:"sequence"`
 		Data      json.RawMessage `json:"data"`
-	}{e.Type, e.Time.UTC().Format(instant), e.Sequence, data})
+	}{e.Type, contract.Instant(e.Time), e.Sequence, data})
 	if err != nil {
 		return nil, err
 	}

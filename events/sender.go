@@ -86,13 +86,26 @@ func (e *Error) Error() string {
 	return s
 }
 
+// Advice is what a person can do, "" when only time helps.
+func (e *Error) Advice() string {
+	switch {
+	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
+		return "compare the endpoint's secrets here with what it verifies"
+	case e.Status >= 300 && e.Status <= 399, e.Status == http.StatusNotFound, e.Status == http.StatusMethodNotAllowed:
+		return "check the endpoint's URL"
+	case e.Status >= 400 && e.Status <= 499 && e.Status != http.StatusTooManyRequests && e.Status != http.StatusGone:
+		return "look at the endpoint's log: it refused the event"
+	}
+	return ""
+}
+
 // Unwrap gives the cause, such as a context that ended.
 func (e *Error) Unwrap() error { return e.cause }
 
 // Send posts an event once. Only an answer of 200 to 299 acknowledges it; all
 // else is an *Error.
 func (s *Sender) Send(ctx context.Context, e Event) error {
-	raw, err := e.body()
+	raw, err := e.Body()
 	if err != nil {
 		return &Error{Event: e.ID, Reason: err.Error(), Final: true, cause: err}
 	}

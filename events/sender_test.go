@@ -264,7 +264,7 @@ func TestWhatIsNoEndpoint(t *testing.T) {
 
 // The body's keys are the contract with every shop.
 func TestBodyHasFourMembers(t *testing.T) {
-	raw, err := event().body()
+	raw, err := event().Body()
 	require.NoError(t, err)
 	var members map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(raw, &members))

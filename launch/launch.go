@@ -168,6 +168,19 @@ func paymentOptions(in contract.PaymentInput) client.StartWorkflowOptions {
 	return opts
 }
 
+// Event gives an event to its owner. One that has had it, and be it delivered
+// since, keeps it: the same id is the same happening.
+func (l *Launcher) Event(ctx context.Context, in contract.EventInput) error {
+	opts := options(in.EventID, contract.EventSending, in.Type+" of "+in.Subject, in.SKUs...)
+	opts.TaskQueue = contract.EventsTaskQueue
+	_, err := l.c.ExecuteWorkflow(ctx, opts, contract.EventWorkflow, in)
+	var already *serviceerror.WorkflowExecutionAlreadyStarted
+	if err != nil && !errors.As(err, &already) {
+		return fmt.Errorf("start %s: %w", in.EventID, err)
+	}
+	return nil
+}
+
 func (l *Launcher) updateWithStart(ctx context.Context, opts client.StartWorkflowOptions, workflow string, in any, updateID, update string, arg, out any) error {
 	err := answered(ctx, out, func() (client.WorkflowUpdateHandle, error) {
 		return l.c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{

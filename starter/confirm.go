@@ -150,6 +150,7 @@ func (d *Door) decide(ctx context.Context, h redis.Hold, cause string, req contr
 	in := contract.PaymentInput{
 		PaymentID: contract.PaymentID(h.ID, req.PaymentRef), HoldID: h.ID, SKU: h.SKU,
 		PaymentRef: req.PaymentRef, Amount: req.Amount, Currency: req.Currency, Cause: cause,
+		Tell: d.cfg.Events.On(),
 	}
 	asked, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()

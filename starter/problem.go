@@ -161,7 +161,7 @@ func writeBody(w http.ResponseWriter, status int, contentType string, body any) 
 }
 
 // stamp is an instant as the API shows it.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func stamp(t time.Time) string { return contract.Instant(t) }
 
 // stampIf is stamp, or nothing for no instant.
 func stampIf(t time.Time) string {

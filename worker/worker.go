@@ -16,6 +16,7 @@ import (
 	"holdfast/config"
 	"holdfast/connect"
 	"holdfast/contract"
+	"holdfast/events"
 	"holdfast/keys"
 	"holdfast/launch"
 	"holdfast/payment"
@@ -50,6 +51,10 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	shop, err := connect.Events(cfg)
+	if err != nil {
+		return err
+	}
 	rdb, err := connect.Redis(cfg)
 	if err != nil {
 		return err
@@ -79,7 +84,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	background.Go(func() { wakeBooks(ctx, gate, l, log) })
-	w := newWorkers(c, cfg, gate, l, ring, sender, port)
+	w := newWorkers(c, cfg, gate, l, ring, sender, port, shop)
 	if !answered {
 		background.Go(func() {
 			if err := connect.CheckRedisLater(ctx, rdb, log); err != nil {
@@ -104,31 +109,34 @@ func newSender(cfg *config.Config) (sms.Sender, error) {
 	}
 }
 
-// workers are the two queues' workers. A fatal error of either, and a late
-// refusal of Redis, arrives in fatal.
+// workers are the queues' workers. A fatal error of any, and a late refusal of
+// Redis, arrives in fatal.
 type workers struct {
 	all   []worker.Worker
 	fatal chan error
 }
 
-func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, ring *keys.Ring, sender sms.Sender, port payment.Port) workers {
-	w := workers{fatal: make(chan error, 3)}
+func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, ring *keys.Ring, sender sms.Sender, port payment.Port, shop *events.Sender) workers {
+	w := workers{fatal: make(chan error, 4)}
 	opts := worker.Options{
 		DisableRegistrationAliasing: true,
 		WorkerStopTimeout:           stopTimeout,
 		DeadlockDetectionTimeout:    deadlockTimeout,
 		OnFatalError:                func(err error) { w.fatal <- err },
 	}
-	guard := activities.Guard{Waker: l, ReopenSeconds: reopenSeconds(cfg)}
+	guard := activities.Guard{Waker: l, ReopenSeconds: reopenSeconds(cfg), Tell: cfg.Events.On()}
 
 	main := worker.New(c, contract.TaskQueue, opts)
 	workflows.Register(main)
 	main.RegisterActivity(&activities.Holds{Guard: guard, Gate: gate, Payments: l})
 	main.RegisterActivity(&activities.Entries{Guard: guard, Gate: gate})
 	main.RegisterActivity(&activities.Stock{Guard: guard, Gate: gate, Entries: l, Keys: ring})
-	main.RegisterActivity(&activities.Refunds{Port: port})
+	main.RegisterActivity(&activities.Refunds{Port: port, Tell: cfg.Events.On()})
 	main.RegisterActivity(&activities.Attempts{Port: port})
+	main.RegisterActivity(&activities.EventStarts{Owners: l})
 	main.RegisterActivity(&activities.Reconciles{Guard: guard, Gate: gate, Books: l, Workflows: c})
+
+	tells := newTeller(c, cfg, opts, shop)
 
 	opts.DisableWorkflowWorker = true
 	if cfg.SMS.Provider == "twilio" {
@@ -140,8 +148,22 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 	texts.RegisterActivity(&activities.Texts{
 		Guard: guard, Gate: gate, Sender: sender, Links: ring, Shop: cfg.Shop.Name, PublicURL: cfg.HTTP.PublicURL,
 	})
-	w.all = []worker.Worker{main, texts}
+	w.all = []worker.Worker{main, texts, tells}
 	return w
+}
+
+// newTeller makes the worker of the events, whose number at once is bounded: an
+// endpoint that answers nobody costs the holds nothing.
+func newTeller(c client.Client, cfg *config.Config, opts worker.Options, shop *events.Sender) worker.Worker {
+	opts.MaxConcurrentActivityExecutionSize = cfg.Events.Concurrency
+	tells := worker.New(c, contract.EventsTaskQueue, opts)
+	workflows.Register(tells)
+	deliveries := &activities.Deliveries{}
+	if shop != nil {
+		deliveries.Sender = shop
+	}
+	tells.RegisterActivity(deliveries)
+	return tells
 }
 
 // reopenSeconds rounds up: a gate must not be checked before its leases ended.
@@ -168,7 +190,7 @@ func work(ctx context.Context, w workers, log *slog.Logger) error {
 		}
 		started = append(started, one)
 	}
-	log.Info("worker runs", "queues", []string{contract.TaskQueue, contract.SMSTaskQueue})
+	log.Info("worker runs", "queues", []string{contract.TaskQueue, contract.SMSTaskQueue, contract.EventsTaskQueue})
 	select {
 	case <-ctx.Done():
 		log.Info("worker stops")

@@ -56,8 +56,8 @@ func TestWorkersRegisterEverythingOnce(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	require.NotPanics(t, func() {
-		w := newWorkers(c, &config.Config{}, redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{}, payment.None())
-		require.Len(t, w.all, 2)
+		w := newWorkers(c, &config.Config{}, redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{}, payment.None(), nil)
+		require.Len(t, w.all, 3)
 	})
 }
 

@@ -40,6 +40,8 @@ type entry struct {
 	joined  workflow.Future // the text that gives the place, on its way
 	telling workflow.Future // the text that tells of the offer, on its way
 	told    bool            // the present offer has been told, or may not be
+	known   bool            // the gate has told us of the entry
+	events  emitter
 
 	offered, holdEnded, ended, textStatus, leave workflow.ReceiveChannel
 }
@@ -56,6 +58,7 @@ func newEntry(ctx workflow.Context, in contract.EntryInput) *entry {
 			EntryID: in.EntryID, SKU: in.SKU, State: contract.EntryWaiting, Quantity: in.Quantity, Person: in.Person,
 			Name: in.Name, Phone: in.Phone, JoinedAt: in.JoinedAt, ExpiresAt: in.JoinedAt.Add(seconds(in.Settings.TTLSeconds)),
 		},
+		events:     emitter{ctx: steps},
 		offered:    workflow.GetSignalChannel(ctx, contract.SignalOffered),
 		holdEnded:  workflow.GetSignalChannel(ctx, contract.SignalHoldEnded),
 		ended:      workflow.GetSignalChannel(ctx, contract.SignalEnded),
@@ -85,7 +88,8 @@ func (e *entry) run() (contract.EntryResult, error) {
 			return contract.EntryResult{}, err
 		}
 	}
-	return contract.EntryResult{EntryID: e.in.EntryID, State: e.status.State, HoldID: e.status.HoldID}, nil
+	err := workflow.Await(e.ctx, e.events.idle)
+	return contract.EntryResult{EntryID: e.in.EntryID, State: e.status.State, HoldID: e.status.HoldID}, err
 }
 
 // due says whether there is something to do. A place expires only while it
@@ -169,16 +173,23 @@ func (e *entry) take(out activities.EntryOutcome) {
 		workflow.GetLogger(e.ctx).Error("the gate has no record of this entry: its place is lost", "entry", e.in.EntryID)
 		out.State = contract.EntryRemoved
 	}
+	e.events.on = out.Tell
+	if !e.known {
+		e.known = true
+		e.emit(contract.EventWaitlistJoined, "", e.in.JoinedAt)
+	}
 	if out.HoldID != "" {
 		e.status.HoldID, e.status.Generation = out.HoldID, out.Generation
 	}
-	e.become(out.State)
+	e.become(out.State, out.EndedAt)
 }
 
-func (e *entry) become(state contract.EntryState) {
+// become changes the state at an instant of the gate's, the zero one for now.
+func (e *entry) become(state contract.EntryState, at time.Time) {
 	if state != e.status.State {
 		e.status.State = state
 		setState(e.ctx, string(state))
+		e.tell(at)
 	}
 	e.show()
 }

@@ -44,7 +44,8 @@ func (e *entry) onOffered(m contract.Offered) error {
 		return nil
 	}
 	e.told = false
-	e.become(contract.EntryOffered)
+	e.events.on = out.Tell
+	e.become(contract.EntryOffered, out.OfferedAt)
 	worth := max(time.Second, out.OfferedAt.Add(seconds(e.in.Settings.MaxAgeSeconds)).Sub(workflow.Now(e.ctx)))
 	e.telling = e.sms("offer text", worth, textActivities.SendOffer, activities.OfferTextInput{
 		ToldInput: e.toldInput(), EntryID: e.in.EntryID, Phone: e.in.Phone,
@@ -122,7 +123,7 @@ func (e *entry) holding(hold activities.HoldOutcome) {
 	}
 	e.told = true
 	e.clock.set(e.ctx, "hold ends", wait)
-	e.become(contract.EntryHolding)
+	e.become(contract.EntryHolding, time.Time{})
 }
 
 // lapse asks the gate to end the offer; the gate says what it is by now.
@@ -134,7 +135,7 @@ func (e *entry) lapse() error {
 	}
 	switch out.Verdict {
 	case redis.Early:
-		e.become(contract.EntryOffered)
+		e.become(contract.EntryOffered, out.OfferedAt)
 		return e.offerStands(out)
 	case redis.Claimed:
 		e.holding(out)

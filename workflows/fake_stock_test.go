@@ -52,8 +52,9 @@ func (w *world) Stock(_ context.Context, _ string, ev contract.StockEvent) (redi
 		default:
 			out.Delta = ev.Delta
 		}
-		if w.free+out.Delta < 0 {
+		if w.free+out.Delta < 0 && !ev.AllowShortfall {
 			out.Delta, out.Reason = 0, string(redis.WouldOversell)
+			out.N = int64(len(w.applied)) // a refusal has no line of its own
 			return redis.WouldOversell
 		}
 		out.Applied = true
@@ -65,6 +66,7 @@ func (w *world) Stock(_ context.Context, _ string, ev contract.StockEvent) (redi
 		return redis.OK
 	})
 	out.Wake = w.wakes
+	out.Counters = redis.Counters{State: contract.SKUAvailable, OnHand: w.free, Available: w.free, OpenToAll: w.free, Shortfall: max(0, -w.free), AsOf: w.Now()}
 	return out, err
 }
 

@@ -53,6 +53,12 @@ type world struct {
 	settings []redis.SettingsRequest
 	checks   int // how often Reconcile was asked for
 	provider provider
+
+	tells    func() // gives the shop an endpoint for events
+	starts   int    // attempts to give events their owners
+	told     []contract.EventInput
+	noOwners func() error // of events
+	endpoint endpoint
 }
 
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -65,12 +71,15 @@ func newWorld(t *testing.T) *world {
 	w.SetTestTimeout(20 * time.Second)
 	guard := activities.Guard{Waker: w, ReopenSeconds: 1}
 	workflows.Register(w)
-	w.RegisterActivity(&activities.Holds{Guard: guard, Gate: w, Payments: w})
-	w.RegisterActivity(&activities.Entries{Guard: guard, Gate: w})
-	w.RegisterActivity(&activities.Texts{Guard: guard, Gate: w, Sender: w, Links: w, Shop: "Nordlicht", PublicURL: "https://nordlicht.example"})
-	w.RegisterActivity(&activities.Stock{Guard: guard, Gate: w})
-	w.RegisterActivity(&activities.Refunds{Port: &w.provider})
-	w.RegisterActivity(&activities.Attempts{Port: &w.provider})
+	holds := &activities.Holds{Guard: guard, Gate: w, Payments: w}
+	entries := &activities.Entries{Guard: guard, Gate: w}
+	texts := &activities.Texts{Guard: guard, Gate: w, Sender: w, Links: w, Shop: "Nordlicht", PublicURL: "https://nordlicht.example"}
+	stock := &activities.Stock{Guard: guard, Gate: w}
+	refunds := &activities.Refunds{Port: &w.provider}
+	for _, a := range []any{holds, entries, texts, stock, refunds, &activities.Attempts{Port: &w.provider}, &activities.EventStarts{Owners: w}, &activities.Deliveries{Sender: &w.endpoint}} {
+		w.RegisterActivity(a)
+	}
+	w.tells = func() { holds.Tell, entries.Tell, texts.Tell, stock.Tell, refunds.Tell = true, true, true, true, true }
 	return w
 }
 

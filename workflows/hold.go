@@ -53,6 +53,7 @@ type hold struct {
 	mismatched []payment                         // money of another amount, kept until the end
 	attempts   []*attempt                        // payments that were begun, in their order
 	unresolved []string                          // of those, what nobody knew at the expiry
+	told       holdTold
 
 	started, succeeded, failed, release workflow.ReceiveChannel
 }
@@ -84,6 +85,7 @@ func newHold(ctx workflow.Context, in contract.HoldInput) (*hold, error) {
 		},
 		answers:   map[string]contract.ConfirmResult{},
 		namedBy:   map[string]*contract.Money{},
+		told:      holdTold{emitter: emitter{ctx: steps}},
 		started:   workflow.GetSignalChannel(ctx, contract.SignalPaymentStarted),
 		succeeded: workflow.GetSignalChannel(ctx, contract.SignalPaymentSucceeded),
 		failed:    workflow.GetSignalChannel(ctx, contract.SignalPaymentFailed),
@@ -135,6 +137,7 @@ func (h *hold) run() (contract.HoldResult, error) {
 			return contract.HoldResult{}, err
 		}
 	}
+	h.tellEnded()
 	if err := h.close(); err != nil {
 		return contract.HoldResult{}, err
 	}
@@ -147,9 +150,9 @@ func (h *hold) run() (contract.HoldResult, error) {
 	}, nil
 }
 
-// close answers everybody who still waits, gives money that came too late its
-// owner, and ends what shoppers still could pay. Nothing yields between its last
-// look and the end of the run.
+// close answers everybody who still waits, gives money that came too late and what
+// is to be told their owners, and ends what shoppers still could pay. Nothing yields
+// between its last look and the end of the run.
 func (h *hold) close() error {
 	h.deadline.future = nil // the server drops it with the run; cancelling costs an event
 	for {
@@ -165,13 +168,11 @@ func (h *hold) close() error {
 		if err != nil {
 			return err
 		}
-		if over && workflow.AllHandlersFinished(h.ctx) && !h.pending() {
+		done := func() bool { return over && workflow.AllHandlersFinished(h.ctx) && h.told.idle() }
+		if done() && !h.pending() {
 			return nil
 		}
-		err = workflow.Await(h.ctx, func() bool {
-			return h.pending() || h.told() || over && workflow.AllHandlersFinished(h.ctx)
-		})
-		if err != nil {
+		if err := workflow.Await(h.ctx, func() bool { return h.pending() || h.answered() || done() }); err != nil {
 			return err
 		}
 	}

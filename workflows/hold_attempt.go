@@ -132,8 +132,8 @@ func (h *hold) endAttempts() (bool, error) {
 	return all, nil
 }
 
-// told says that an answer can be heard.
-func (h *hold) told() bool {
+// answered says that an answer of the provider can be heard.
+func (h *hold) answered() bool {
 	for _, a := range h.attempts {
 		if a.word != nil && a.word.IsReady() {
 			return true
@@ -198,6 +198,7 @@ func (h *hold) recordUnresolved(ref, reason string) {
 	id := contract.PaymentID(h.in.HoldID, ref)
 	workflow.GetLogger(h.ctx).Error("payment unresolved: the hold expired and nobody could say whether it was paid", "hold", h.in.HoldID, "payment", id, "reason", reason)
 	h.unresolved = append(h.unresolved, verbatim(ref)+": "+verbatim(reason))
+	h.tellUnresolved(ref, h.namedBy[ref], reason)
 	h.show()
 }
 

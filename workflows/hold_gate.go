@@ -60,6 +60,7 @@ func (h *hold) adopt() error {
 	h.ends = workflow.Now(h.ctx).Add(left)
 	h.deadline.set(h.ctx, "hold deadline", left+h.grace())
 	h.show()
+	h.tellHeld()
 	return nil
 }
 
@@ -155,6 +156,7 @@ func (h *hold) lookAgain(left time.Duration) {
 // take makes the gate's record of a line part of the status.
 func (h *hold) take(i int, out activities.HoldOutcome) {
 	was := h.gate[i]
+	h.told.on = out.Tell
 	switch out.State {
 	case "":
 		out.State = was.State

@@ -37,6 +37,8 @@ type moneyOwner struct {
 	request  workflow.Future     // of the refund, until it was answered
 	stop     workflow.CancelFunc // of the request
 	asked    time.Time           // when it was first made
+	sequence int64               // of the request: its repeats carry the same
+	events   emitter
 }
 
 func newMoneyOwner(ctx workflow.Context, in contract.PaymentInput) *moneyOwner {
@@ -48,6 +50,7 @@ func newMoneyOwner(ctx workflow.Context, in contract.PaymentInput) *moneyOwner {
 			PaymentID: in.PaymentID, HoldID: in.HoldID, PaymentRef: in.PaymentRef, Amount: in.Amount, Currency: in.Currency,
 			Cause: in.Cause, State: contract.PaymentDeciding, Raw: in.Raw,
 		},
+		events:  emitter{ctx: steps, on: in.Tell},
 		settled: workflow.GetSignalChannel(ctx, contract.SignalRefundSettled),
 		failed:  workflow.GetSignalChannel(ctx, contract.SignalRefundFailed),
 	}
@@ -111,7 +114,10 @@ func (p *moneyOwner) run() (contract.PaymentStatus, error) {
 			p.refundFailed(f)
 		}
 	}
-	err = workflow.Await(p.ctx, func() bool { return workflow.AllHandlersFinished(p.ctx) })
+	if p.status.State == contract.PaymentRefundSettled {
+		p.emit(contract.EventRefundSettled)
+	}
+	err = workflow.Await(p.ctx, func() bool { return workflow.AllHandlersFinished(p.ctx) && p.events.idle() })
 	return p.status, err
 }
 
@@ -120,6 +126,7 @@ func (p *moneyOwner) run() (contract.PaymentStatus, error) {
 func (p *moneyOwner) requestRefund() {
 	if p.asked.IsZero() {
 		p.asked = workflow.Now(p.ctx)
+		p.sequence = p.events.next(p.asked)
 	}
 	money, err := newMoney(p.in.Amount, p.in.Currency)
 	if err != nil {
@@ -134,7 +141,7 @@ func (p *moneyOwner) requestRefund() {
 	})
 	p.request = workflow.ExecuteActivity(ctx, refundActivities.RequestRefund, activities.RequestRefundInput{
 		PaymentID: p.in.PaymentID, HoldID: p.in.HoldID, PaymentRef: p.in.PaymentRef, SaleRef: p.saleRef, Amount: money, Cause: p.in.Cause,
-		RequestedAt: p.asked, Sequence: p.asked.UnixMicro(),
+		RequestedAt: p.asked, Sequence: p.sequence,
 	})
 }
 
@@ -143,10 +150,11 @@ func (p *moneyOwner) requestRefund() {
 func (p *moneyOwner) requested() {
 	var out activities.RefundRequested
 	if err := p.request.Get(p.ctx, &out); err != nil {
-		out = activities.RefundRequested{ByHand: err.Error()}
+		out = activities.RefundRequested{ByHand: err.Error(), Tell: p.events.on}
 	}
 	p.request = nil
 	p.status.ByHand = out.ByHand
+	p.events.on = out.Tell
 	switch {
 	case out.ByHand != "":
 		workflow.GetLogger(p.ctx).Error("no machine can make this refund: a person must", "payment", p.in.PaymentID, "reason", out.ByHand)
@@ -163,6 +171,7 @@ func (p *moneyOwner) requested() {
 // park leaves the money to a person.
 func (p *moneyOwner) park() string {
 	workflow.GetLogger(p.ctx).Error("payment parked: a person must decide", "payment", p.in.PaymentID, "hold", p.in.HoldID, "cause", p.in.Cause)
+	p.emit(contract.EventPaymentUnmatched)
 	return contract.PaymentParked
 }
 

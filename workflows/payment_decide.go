@@ -23,6 +23,7 @@ func (p *moneyOwner) settle() (state, outcome string, err error) {
 		case err != nil:
 			return "", "", err
 		case out.Verdict == redis.OK:
+			p.tellSale(out)
 			return contract.PaymentSold, contract.ConfirmSold, nil
 		case out.Verdict == redis.Unknown, out.Verdict == redis.Returned:
 			return p.park(), outcome, nil
@@ -35,6 +36,7 @@ func (p *moneyOwner) settle() (state, outcome string, err error) {
 	out, err := gateStep[activities.HoldOutcome](p.ctx, "mark for refund", holdActivities.MarkRefund, activities.MarkRefundInput{
 		SKU: p.in.SKU, HoldID: p.in.HoldID, PaymentRef: p.in.PaymentRef, Actor: "payment",
 	})
+	p.events.on = out.Tell
 	switch {
 	case err != nil:
 		return "", "", err
@@ -88,7 +90,9 @@ func (p *moneyOwner) confirm(sku, summary string, first bool) (activities.HoldOu
 		}
 		in.Amount, in.SameAmount = money, true
 	}
-	return gateStep[activities.HoldOutcome](p.ctx, summary, holdActivities.ConfirmHold, in)
+	out, err := gateStep[activities.HoldOutcome](p.ctx, summary, holdActivities.ConfirmHold, in)
+	p.events.on = out.Tell
+	return out, err
 }
 
 // unsell takes lines back in reverse, so that the first one is sold for as long as

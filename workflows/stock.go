@@ -44,7 +44,9 @@ type stock struct {
 	dirty  bool  // the outbox has something due
 	next   timer // when it has, by what the last drain said
 	loops  int   // that still run
-	events workflow.ReceiveChannel
+	events emitter
+
+	moves  workflow.ReceiveChannel // stock events
 	settle workflow.ReceiveChannel
 }
 
@@ -52,7 +54,8 @@ func newStock(ctx workflow.Context, in contract.StockInput) *stock {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	s := &stock{
 		ctx: ctx, sku: in.SKU, book: in.Book, dirty: true,
-		events: workflow.GetSignalChannel(ctx, contract.SignalStockEvent),
+		events: emitter{ctx: ctx, last: in.Book.Told},
+		moves:  workflow.GetSignalChannel(ctx, contract.SignalStockEvent),
 		settle: workflow.GetSignalChannel(ctx, contract.SignalSettle),
 	}
 	s.book.SKU = in.SKU
@@ -95,7 +98,7 @@ func (s *stock) run() error {
 	stop()
 	for {
 		s.receive()
-		quiet := func() bool { return s.loops == 0 && workflow.AllHandlersFinished(s.ctx) }
+		quiet := func() bool { return s.loops == 0 && s.events.idle() && workflow.AllHandlersFinished(s.ctx) }
 		if quiet() && !s.signalled() {
 			return workflow.NewContinueAsNewError(s.ctx, contract.StockWorkflow, contract.StockInput{SKU: s.sku, Book: s.book})
 		}
@@ -110,7 +113,7 @@ func (s *stock) full() bool {
 	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > maxHistory
 }
 
-func (s *stock) signalled() bool { return s.events.Len() > 0 || s.settle.Len() > 0 }
+func (s *stock) signalled() bool { return s.moves.Len() > 0 || s.settle.Len() > 0 }
 
 // receive puts every stock event into the book before anything else happens.
 func (s *stock) receive() {
@@ -118,9 +121,9 @@ func (s *stock) receive() {
 		s.settle.ReceiveAsync(nil)
 		s.dirty = true
 	}
-	for s.events.Len() > 0 {
+	for s.moves.Len() > 0 {
 		var ev contract.StockEvent
-		if s.events.ReceiveAsync(&ev) {
+		if s.moves.ReceiveAsync(&ev) {
 			s.record(ev)
 		}
 	}
@@ -162,6 +165,7 @@ func (s *stock) apply(ctx workflow.Context) {
 			}
 			continue
 		}
+		s.tell(ev, out)
 		s.decided(ev, out)
 	}
 }

@@ -1,5 +1,5 @@
 // Package workflows holds the durable half of Holdfast: Hold, WaitlistEntry,
-// Stock, Payment and Reconcile. A workflow function is thin: it builds a runner,
+// Stock, Payment, Event and Reconcile. A workflow function is thin: it builds a runner,
 // which sets its handlers before it first yields and then runs. Nothing here
 // does I/O or reads the configuration; settings travel in inputs.
 package workflows
@@ -28,6 +28,7 @@ func Register(r Registry) {
 	r.RegisterWorkflowWithOptions(Stock, workflow.RegisterOptions{Name: contract.StockWorkflow})
 	r.RegisterWorkflowWithOptions(Payment, workflow.RegisterOptions{Name: contract.PaymentWorkflow})
 	r.RegisterWorkflowWithOptions(Reconcile, workflow.RegisterOptions{Name: contract.ReconcileWorkflow})
+	r.RegisterWorkflowWithOptions(Event, workflow.RegisterOptions{Name: contract.EventWorkflow})
 }
 
 // gateStep runs one verb of the gate: as a local activity, which costs one event
