@@ -87,7 +87,7 @@ HOLDFAST_* variables, then --set. "holdfast config" shows the result.`,
 	root.AddCommand(
 		a.service("worker", "Run the workflows and activities", a.services.Worker),
 		a.service("starter", "Run the door: the HTTP service for shoppers, shops and webhooks", a.services.Starter),
-		a.config(), a.version(), a.stock(), a.ledger(), a.statement(), a.refunds(),
+		a.config(), a.version(), a.stock(), a.ledger(), a.statement(), a.refunds(), a.events(),
 	)
 	return root
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,10 +14,7 @@ import (
 	"holdfast/contract"
 )
 
-const (
-	refundsPage  = "200" // Payments of one call, the most that the door gives
-	maxReference = 200   // characters
-)
+const maxReference = 200 // characters
 
 func (a *app) refunds() *cobra.Command {
 	var open bool
@@ -35,7 +31,7 @@ One that is open and has closed_at was ended by hand: confirm its payment again.
 ` + accessByName,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			query := url.Values{"limit": {refundsPage}}
+			query := url.Values{"limit": {mostRows}}
 			if open {
 				query.Set("open", "true")
 			}
@@ -45,7 +41,7 @@ One that is open and has closed_at was ended by hand: confirm its payment again.
 				}
 				query.Set("sku", sku)
 			}
-			show, ok := map[string]func(io.Writer, []json.RawMessage) error{"table": refundTable, "json": refundJSON}[format]
+			show, ok := map[string]func(io.Writer, []json.RawMessage) error{"table": refundTable, "json": rowsJSON}[format]
 			if !ok {
 				return usagef("--format is %q; it must be table or json", format)
 			}
@@ -53,7 +49,7 @@ One that is open and has closed_at was ended by hand: confirm its payment again.
 			if err != nil {
 				return err
 			}
-			rows, err := listRefunds(cmd.Context(), d, query)
+			rows, err := listRows(cmd.Context(), d, "/v1/refunds", query, "refunds")
 			if err != nil {
 				return err
 			}
@@ -65,29 +61,6 @@ One that is open and has closed_at was ended by hand: confirm its payment again.
 	cmd.Flags().StringVar(&format, "format", "table", "table or json")
 	cmd.AddCommand(a.refundsSettle(), a.refundsRetry())
 	return cmd
-}
-
-// listRefunds reads all pages.
-func listRefunds(ctx context.Context, d *door, query url.Values) ([]json.RawMessage, error) {
-	rows := []json.RawMessage{}
-	for {
-		got, err := d.get(ctx, "/v1/refunds?"+query.Encode())
-		if err != nil {
-			return nil, err
-		}
-		var page struct {
-			Data []json.RawMessage `json:"data"`
-			Next *string           `json:"next_cursor"`
-		}
-		if err := json.Unmarshal(got.body, &page); err != nil || page.Data == nil {
-			return nil, fmt.Errorf("the door's answer is no list of refunds: %.200q", got.body)
-		}
-		rows = append(rows, page.Data...)
-		if page.Next == nil {
-			return rows, nil
-		}
-		query.Set("cursor", *page.Next)
-	}
 }
 
 // refundAnswer is a Payment as the door shows it. The door leaves out what it
@@ -133,15 +106,6 @@ func refundTable(out io.Writer, rows []json.RawMessage) error {
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	return w.Flush()
-}
-
-// refundJSON is one JSON list of what the door wrote.
-func refundJSON(out io.Writer, rows []json.RawMessage) error {
-	body, err := json.Marshal(rows)
-	if err != nil {
-		return err
-	}
-	return indent(out, body)
 }
 
 func (a *app) refundsSettle() *cobra.Command {

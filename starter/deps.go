@@ -65,6 +65,9 @@ type Directory interface {
 	// Payment is the last run of a Payment, which is no part of visibility and never
 	// behind; ok is false when Temporal knows none.
 	Payment(ctx context.Context, id string) (run PaymentRun, ok bool, err error)
+	// Events lists ids of events that the shop has not taken, newest first; state
+	// may be empty.
+	Events(ctx context.Context, state string, limit int, cursor []byte) (ids []string, next []byte, err error)
 }
 
 // PaymentRun is what Temporal itself knows of a run of a Payment.

@@ -70,6 +70,18 @@ func (v visibility) Holds(ctx context.Context, sku string, state contract.HoldSt
 	return workflowIDs(out.GetExecutions()), out.GetNextPageToken(), nil
 }
 
+func (v visibility) Events(ctx context.Context, state string, limit int, cursor []byte) ([]string, []byte, error) {
+	query := ofType(contract.EventWorkflow) + running
+	if state != "" {
+		query += " AND " + contract.StateAttribute + "='" + state + "'"
+	}
+	out, err := v.list(ctx, query, limit, cursor)
+	if err != nil {
+		return nil, nil, err
+	}
+	return workflowIDs(out.GetExecutions()), out.GetNextPageToken(), nil
+}
+
 func (v visibility) OpenPayments(ctx context.Context, sku string) (int64, error) {
 	out, err := v.c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
 		Query: ofType(contract.PaymentWorkflow) + ofSKU(sku) + running,

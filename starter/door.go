@@ -12,6 +12,7 @@ import (
 	"holdfast/codec"
 	"holdfast/config"
 	"holdfast/connect"
+	"holdfast/events"
 	"holdfast/keys"
 	"holdfast/payment"
 )
@@ -41,6 +42,7 @@ type Door struct {
 	apiKeys   []apiKey
 	verifiers []verifier
 	codec     *codec.Codec
+	shop      *events.Sender // nil when the shop has no endpoint for events
 	skus      *routing
 	chores    *chores
 	starts    *pool
@@ -61,6 +63,10 @@ func New(deps Deps) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
+	shop, err := connect.Events(deps.Config)
+	if err != nil {
+		return nil, err
+	}
 	templates, err := parsePages()
 	if err != nil {
 		return nil, err
@@ -71,6 +77,7 @@ func New(deps Deps) (*Door, error) {
 		apiKeys:   apiKeys(deps.Config.Secrets.APIKeys),
 		verifiers: verifiers,
 		codec:     payloads,
+		shop:      shop,
 		chores:    newChores(deps.Log),
 		starts:    newPool(deps.Config.Join.Workers),
 		backlog:   newBacklog(deps.Config.Join.MaxBacklog),
@@ -127,6 +134,10 @@ func (d *Door) routes() []route {
 		{api, "GET /v1/refunds", d.bearer(d.listRefunds)},
 		{api, "POST /v1/refunds/{payment_id}/settle", d.bearer(d.postSettle)},
 		{api, "POST /v1/refunds/{payment_id}/retry", d.bearer(d.postRetry)},
+
+		{api, "GET /v1/events", d.bearer(d.listEvents)},
+		{api, "POST /v1/events/test", d.bearer(d.postTest)},
+		{api, "POST /v1/events/{event_id}/retry", d.bearer(d.postEventRetry)},
 
 		{api, "POST /v1/webhooks/inventory", d.open(d.postInventory)},
 

@@ -21,7 +21,13 @@ type directory struct {
 	runs   []PaymentRun          // what Payments lists
 	latest map[string]PaymentRun // Payment id → its last run
 	later  map[string]PaymentRun // and from the second look on
-	listed []string              // what Payments was asked
+	listed []string              // what Payments and Events were asked
+	events []string              // ids
+}
+
+func (d *directory) Events(_ context.Context, state string, limit int, cursor []byte) ([]string, []byte, error) {
+	d.listed = append(d.listed, fmt.Sprintf("events %q %d %q", state, limit, cursor))
+	return d.events, []byte("next"), d.err
 }
 
 func (d *directory) OpenSKUs(ctx context.Context) ([]string, error) {

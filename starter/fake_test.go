@@ -45,7 +45,8 @@ type workflows struct {
 	onConfirm func(ctx context.Context, req contract.ConfirmRequest) (contract.ConfirmResult, error)
 	onSettle  func(id string, told contract.RefundSettled) error // a signal to a Payment
 	onRetry   func(ctx context.Context, id string, req contract.RefundRetry) (contract.PaymentStatus, bool, error)
-	inert     bool // signals and stock events are recorded only
+	onAfresh  func(id string) error // a signal to an Event
+	inert     bool                  // signals and stock events are recorded only
 	decision  contract.PaymentDecision
 	slowEntry chan struct{} // entries' starts wait for it
 }
@@ -236,6 +237,9 @@ func (w *workflows) Signal(ctx context.Context, id, signal string, arg any) erro
 	if told, ok := arg.(contract.RefundSettled); ok && w.onSettle != nil {
 		return w.onSettle(id, told)
 	}
+	if _, ok := arg.(contract.EventMove); ok {
+		return w.onAfresh(id)
+	}
 	in, open := w.open(id)
 	if !open {
 		return launch.ErrNoOwner
@@ -280,6 +284,13 @@ func (w *workflows) Status(_ context.Context, id string, out any) error {
 		return nil
 	case *contract.EntryStatus:
 		s, ok := w.statuses[id].(contract.EntryStatus)
+		if !ok {
+			return launch.ErrNoOwner
+		}
+		*out = s
+		return nil
+	case *contract.EventStatus:
+		s, ok := w.statuses[id].(contract.EventStatus)
 		if !ok {
 			return launch.ErrNoOwner
 		}

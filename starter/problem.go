@@ -24,6 +24,7 @@ const (
 	unknownHold           = "unknown-hold"
 	unknownEntry          = "unknown-entry"
 	unknownLink           = "unknown-link"
+	unknownEvent          = "unknown-event"
 	soldOut               = "sold-out"
 	reservedForLine       = "reserved-for-line"
 	paused                = "paused"
@@ -51,6 +52,7 @@ var problems = map[string]struct {
 	unknownHold:           {http.StatusNotFound, "No such hold"},
 	unknownEntry:          {http.StatusNotFound, "No such waitlist entry"},
 	unknownLink:           {http.StatusNotFound, "This link is not known"},
+	unknownEvent:          {http.StatusNotFound, "No such event"},
 	soldOut:               {http.StatusConflict, "Sold out"},
 	reservedForLine:       {http.StatusConflict, "What is free is reserved for the line"},
 	paused:                {http.StatusConflict, "The sale is paused"},

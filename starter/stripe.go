@@ -173,6 +173,7 @@ func (d *Door) refundFailed(ctx context.Context, h stripe.Happening, view *strip
 	}
 	return d.park(ctx, contract.PaymentInput{
 		PaymentID: h.PaymentID, HoldID: s.HoldID, SKU: run.SKU, PaymentRef: s.PaymentRef, Amount: s.Amount, Currency: s.Currency, Cause: s.Cause,
+		Tell: d.cfg.Events.On(),
 	}, view)
 }
 
@@ -185,6 +186,7 @@ func (d *Door) unmatched(ctx context.Context, h stripe.Happening, why string, vi
 	}
 	in := contract.PaymentInput{
 		PaymentID: contract.PaymentID(hold, h.Ref), HoldID: hold, PaymentRef: h.Ref, Cause: contract.CauseUnknown,
+		Tell: d.cfg.Events.On(),
 	}
 	if h.Money != nil {
 		in.Amount, in.Currency = &h.Money.Amount, h.Money.Currency
