@@ -78,6 +78,11 @@ func (a *Deliveries) DeliverEvent(ctx context.Context, in contract.EventInput) e
 	kind, message, opts := contract.ErrEventLater, err.Error(), temporal.ApplicationErrorOptions{}
 	var refused *events.Error
 	if errors.As(err, &refused) {
+		message = refused.Reason
+		// The message goes to the log, and the answer may repeat what it got.
+		if refused.Answer != "" {
+			opts.Details = []any{refused.Answer}
+		}
 		opts.NextRetryDelay = pauseAfter(activity.GetInfo(ctx).Attempt, refused.RetryAfter)
 		if advice := refused.Advice(); advice != "" {
 			message += "; " + advice

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -90,7 +91,10 @@ func playPrivately(t *testing.T, key string) privateStory {
 	t.Helper()
 	ctx := t.Context()
 	provider := newTexter(t, private["phone of Eve"])
-	env := provider.env()
+	box := newInbox(t)
+	box.parrot = true
+	env := box.env()
+	maps.Copy(env, provider.env())
 	s := privateStory{sku: "privacy"}
 	var ring []codec.Key
 	if key != "" {
@@ -160,6 +164,9 @@ func playPrivately(t *testing.T, key string) privateStory {
 	for _, id := range []string{"broken", hold, dan.HoldID, ada, bob, eve} {
 		require.NoError(t, h.closed(ctx, id))
 	}
+	// The shop is told of all of it, by an endpoint that refuses everything once
+	// with its own words.
+	require.NoError(t, box.has(ctx, 16))
 	return s
 }
 

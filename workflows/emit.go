@@ -94,12 +94,12 @@ func (h *hold) emit(kind string, at time.Time) {
 
 // tellHeld follows an adoption that has set h.ends: the hold is held, or longer.
 func (h *hold) tellHeld() {
-	// The gate's clock, in whose time everything else happened.
-	now := h.status.ExpiresAt.Add(workflow.Now(h.ctx).Sub(h.ends))
-	h.tellCreated(now)
+	// It was held when the door promised it, which the deadline tells.
+	h.tellCreated(h.status.ExpiresAt.Add(-seconds(h.in.Settings.HoldSeconds)))
 	if h.status.Extended && !h.told.extended {
 		h.told.extended = true
-		h.emit(contract.EventHoldExtended, now)
+		// Now, by the gate's clock, in whose time everything else happens.
+		h.emit(contract.EventHoldExtended, h.status.ExpiresAt.Add(workflow.Now(h.ctx).Sub(h.ends)))
 	}
 }
 

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -126,12 +127,18 @@ func (e *event) end(reason, actor string) {
 	e.become(contract.EventDiscarded, reason)
 }
 
+// reasonOf is what a person reads of a failed delivery: with the beginning of the
+// endpoint's answer, if there was one.
 func reasonOf(err error) string {
 	var app *temporal.ApplicationError
-	if errors.As(err, &app) {
-		return app.Message()
+	if !errors.As(err, &app) {
+		return err.Error()
 	}
-	return err.Error()
+	var answer string
+	if app.HasDetails() && app.Details(&answer) == nil {
+		return fmt.Sprintf("%s; it said %q", app.Message(), answer)
+	}
+	return app.Message()
 }
 
 func (e *event) become(state, reason string) {

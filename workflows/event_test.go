@@ -20,7 +20,7 @@ func anEvent() contract.EventInput {
 
 var (
 	down = &events.Error{Event: "e", Reason: "the endpoint answered 500", Status: 500, MaybeTaken: true}
-	gone = &events.Error{Event: "e", Reason: "the endpoint answered 410: it wants no more events", Status: 410, Final: true}
+	gone = &events.Error{Event: "e", Reason: "the endpoint answered 410: it wants no more events", Answer: "moved away", Status: 410, Final: true}
 )
 
 func (w *world) eventStatus() contract.EventStatus {
@@ -97,7 +97,7 @@ func TestAnEventThatNobodyWantsIsParkedAtOnce(t *testing.T) {
 	w.at(time.Second, func() {
 		s := w.eventStatus()
 		require.Equal(t, contract.EventParked, s.State)
-		require.Contains(t, s.Reason, "410")
+		require.Equal(t, `the endpoint answered 410: it wants no more events; it said "moved away"`, s.Reason)
 		require.Equal(t, 1, w.endpoint.calls())
 		w.SignalWorkflow(contract.SignalRetry, contract.EventMove{Actor: "ops"})
 	})
