@@ -38,7 +38,8 @@ type inbox struct {
 	taken  []told            // each once, in the order of their arrival
 	bodies map[string]string // by id, of every call
 	wrong  []error
-	parrot bool // refuses each event once, with its own words
+	parrot bool          // refuses each event once, with its own words
+	mute   chan struct{} // while it is there and open, nobody gets an answer
 }
 
 func newInbox(t *testing.T) *inbox {
@@ -60,6 +61,13 @@ func (b *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err == nil {
 		err = b.verify.Verify(body, r.Header)
+	}
+	if b.mute != nil {
+		select {
+		case <-b.mute:
+		case <-r.Context().Done():
+			return
+		}
 	}
 	e := told{ID: r.Header.Get("webhook-id")}
 	if err == nil {

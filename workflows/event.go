@@ -90,7 +90,7 @@ func (e *event) send() {
 	e.stop = stop
 	e.sending = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		ScheduleToCloseTimeout: deliveryWorth,
-		StartToCloseTimeout:    time.Minute, // more than events.timeout may be
+		StartToCloseTimeout:    40 * time.Second, // more than events.timeout may be
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: activities.DeliveryPause, BackoffCoefficient: 2, MaximumInterval: activities.DeliveryPauseMax,
 			MaximumAttempts: 1000, // more than three days have
