@@ -59,29 +59,26 @@ func MergeLines(lines []Line) ([]Line, error) {
 }
 
 // CartState is the state of a hold from the states of its lines' records, in the
-// order of the lines. It is sold only when every line is, and it lives while any
-// line does, or while some are sold and others are not: then somebody is between
-// two lines. Without a sale it is refused when a line was, else as its first line
-// ended.
+// order of the lines. It is sold, or held, only when every line is; while some are
+// sold and others are not, somebody is between two lines, and it is held. Without a
+// live or a sold line it is refused when a line was, else as its first line ended.
 func CartState(lines ...HoldState) HoldState {
-	first := lines[0]
 	count := map[HoldState]int{}
-	live := 0
 	for _, s := range lines {
 		count[s]++
-		if s.Live() {
-			live++
-		}
 	}
-	switch {
+	switch first := lines[0]; {
 	case count[first] == len(lines):
 		return first
-	case count[HoldSold] > 0 || count[HoldHeld] > 0:
+	case count[HoldSold] > 0:
 		return HoldHeld
-	case live > 0:
+	case count[HoldProvisional] > 0, count[HoldHeld] > 0 && count[HoldSwept] > 0:
 		return HoldProvisional
+	case count[HoldHeld] > 0:
+		return HoldHeld
 	case count[HoldRefused] > 0:
 		return HoldRefused
+	default:
+		return first
 	}
-	return first
 }

@@ -51,8 +51,8 @@ func TestLinesThatAreNone(t *testing.T) {
 func TestStateOfACart(t *testing.T) {
 	for want, lines := range map[HoldState][][]HoldState{
 		HoldSold:        {{HoldSold}, {HoldSold, HoldSold}},
-		HoldHeld:        {{HoldHeld}, {HoldSold, HoldHeld}, {HoldHeld, HoldRefused}, {HoldSold, HoldExpired}, {HoldExpired, HoldSold}, {HoldHeld, HoldExpired}, {HoldProvisional, HoldHeld}, {HoldSold, HoldSwept}},
-		HoldProvisional: {{HoldProvisional, HoldSwept}, {HoldProvisional, HoldProvisional}},
+		HoldHeld:        {{HoldHeld}, {HoldSold, HoldHeld}, {HoldHeld, HoldRefused}, {HoldSold, HoldExpired}, {HoldExpired, HoldSold}, {HoldHeld, HoldExpired}, {HoldSold, HoldSwept}, {HoldSold, HoldProvisional}},
+		HoldProvisional: {{HoldProvisional, HoldSwept}, {HoldProvisional, HoldProvisional}, {HoldHeld, HoldProvisional}, {HoldHeld, HoldSwept}, {HoldRefused, HoldProvisional}},
 		HoldRefused:     {{HoldReleased, HoldRefused}, {HoldRefused, HoldReleased, HoldExpired}},
 		HoldExpired:     {{HoldExpired, HoldExpired}, {HoldExpired, HoldReleased}, {HoldExpired, HoldSwept}},
 		HoldReleased:    {{HoldReleased, HoldExpired}},
@@ -63,7 +63,7 @@ func TestStateOfACart(t *testing.T) {
 		}
 	}
 	// Whatever the states: sold and ended say something about every line.
-	all := []HoldState{HoldOffered, HoldProvisional, HoldHeld, HoldSold, HoldLapsed, HoldReleased, HoldExpired, HoldRefused}
+	all := []HoldState{HoldProvisional, HoldHeld, HoldSold, HoldLapsed, HoldReleased, HoldExpired, HoldRefused}
 	for range 2000 {
 		states := make([]HoldState, 1+rand.IntN(4))
 		for i := range states {

@@ -45,6 +45,14 @@ func exact(t *testing.T, a answer, status int, code string, pointers ...string) 
 	return p
 }
 
+func manyLines(n int) string {
+	lines := make([]string, n)
+	for i := range lines {
+		lines[i] = fmt.Sprintf(`{"sku":"sku-%d","quantity":1}`, i)
+	}
+	return strings.Join(lines, ",")
+}
+
 func TestBadHolds(t *testing.T) {
 	h := newHouse(t, 5)
 	body := func(member string) string {
@@ -71,7 +79,14 @@ func TestBadHolds(t *testing.T) {
 		"unknown member":       {body(`"quantity":1,"colour":"red"`), 422, validationFailed, []string{"/colour"}},
 		"odd member name":      {body(`"quantity":1,"a/b~c":1`), 422, validationFailed, []string{"/a~1b~0c"}},
 		"several at once":      {`{"sku":7,"quantity":0,"customer":""}`, 422, validationFailed, []string{"/sku", "/quantity", "/customer"}},
-		"two SKUs":             {`{"customer":"c","lines":[{"sku":"` + h.sku + `","quantity":1},{"sku":"OTHER","quantity":1}]}`, 422, validationFailed, []string{"/lines"}},
+		"unknown SKU in lines": {`{"customer":"c","lines":[{"sku":"` + h.sku + `","quantity":1},{"sku":"OTHER","quantity":1}]}`, 404, unknownSKU, nil},
+		"no lines":             {`{"customer":"c","lines":[]}`, 422, validationFailed, []string{"/lines"}},
+		"21 SKUs":              {`{"customer":"c","lines":[` + manyLines(21) + `]}`, 422, validationFailed, []string{"/lines"}},
+		"201 lines":            {`{"customer":"c","lines":[` + strings.TrimSuffix(strings.Repeat(`{"sku":"A","quantity":1},`, 201), ",") + `]}`, 422, validationFailed, []string{"/lines"}},
+		"too many together":    {`{"customer":"c","lines":[{"sku":"A","quantity":1000000000},{"sku":"B","quantity":1},{"sku":"A","quantity":1}]}`, 422, validationFailed, []string{"/lines/2/quantity"}},
+		"several bad lines":    {`{"customer":"c","lines":[{"sku":"A","quantity":0},{"sku":"b c","quantity":1},7]}`, 422, validationFailed, []string{"/lines"}},
+		"each bad line":        {`{"customer":"c","lines":[{"sku":"A","quantity":0},{"sku":"b c","quantity":1},{"quantity":1}]}`, 422, validationFailed, []string{"/lines/0/quantity", "/lines/1/sku", "/lines/2/sku"}},
+		"lines and both":       {body(`"quantity":1,"lines":[{"sku":"` + h.sku + `","quantity":1}]`), 422, validationFailed, []string{"/sku", "/quantity"}},
 		"bad line":             {`{"customer":"c","lines":[{"sku":"` + h.sku + `","quantity":0.5,"x":1}]}`, 422, validationFailed, []string{"/lines/0/quantity", "/lines/0/x"}},
 		"lines and sku":        {body(`"lines":[{"sku":"` + h.sku + `","quantity":1}]`), 422, validationFailed, []string{"/sku"}},
 		"amount alone":         {body(`"quantity":1,"price":{"amount":5}`), 422, validationFailed, []string{"/price/currency"}},

@@ -65,7 +65,7 @@ func (d *Door) paymentRef(f *fields) string {
 // owns the money. A further round is for a hold that ended in between.
 func (d *Door) confirm(ctx context.Context, sku, id string, req contract.ConfirmRequest) (redis.HoldOutcome, error) {
 	for range 3 {
-		out, ok, err := d.gate.ReadHold(ctx, sku, id)
+		out, ok, err := d.readWhole(ctx, sku, id)
 		if err != nil {
 			if err = d.leaveSignal(ctx, id, req, err); errors.Is(err, launch.ErrNoOwner) {
 				return d.decide(ctx, redis.Hold{ID: id, SKU: sku}, contract.CauseLate, req)
@@ -80,7 +80,7 @@ func (d *Door) confirm(ctx context.Context, sku, id string, req contract.Confirm
 			return d.confirmed(ctx, sku, id, res)
 		}
 		// It may have ended between the two looks, by this very payment or without.
-		again, known, rerr := d.gate.ReadHold(ctx, sku, id)
+		again, known, rerr := d.readWhole(ctx, sku, id)
 		switch {
 		case rerr == nil && known && again.Hold.State.Ended():
 			continue
@@ -112,7 +112,7 @@ func (d *Door) confirmed(ctx context.Context, sku, id string, res contract.Confi
 	if res.Outcome != contract.ConfirmSold {
 		return redis.HoldOutcome{}, refusedMoney(id, res.Outcome, res.Refund)
 	}
-	out, ok, err := d.gate.ReadHold(ctx, sku, id)
+	out, ok, err := d.readWhole(ctx, sku, id)
 	if err == nil && !ok {
 		err = tryLater(retrySoon, "hold %s is sold, but its record cannot be read", id)
 	}

@@ -16,14 +16,21 @@ type faulty struct {
 	fail  map[string]error // method → its error, before the verb
 	after map[string]error // method → its error, after the verb was done
 	calls []string
-	again int    // Reserve answers Again so often
-	wake  string // method whose outcome asks for a wake
+	only  string   // SKU whose calls break; "" for all
+	freed []string // SKUs in the order in which they were given back
+	again int      // Reserve answers Again so often
+	wake  string   // method whose outcome asks for a wake
 }
 
-func (f *faulty) step(method string) (before, after error) {
+func (f *faulty) step(method string) (before, after error) { return f.stepOn(method, "") }
+
+func (f *faulty) stepOn(method, sku string) (before, after error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, method)
+	if f.only != "" && f.only != sku {
+		return nil, nil
+	}
 	return f.fail[method], f.after[method]
 }
 
@@ -34,7 +41,7 @@ func (f *faulty) break_(method string, before, after error) {
 }
 
 func (f *faulty) Reserve(ctx context.Context, req redis.ReserveRequest) (redis.HoldOutcome, error) {
-	before, after := f.step("Reserve")
+	before, after := f.stepOn("Reserve", req.SKU)
 	if before != nil {
 		return redis.HoldOutcome{}, before
 	}
@@ -51,7 +58,7 @@ func (f *faulty) Reserve(ctx context.Context, req redis.ReserveRequest) (redis.H
 }
 
 func (f *faulty) AdoptHold(ctx context.Context, req redis.AdoptHoldRequest) (redis.HoldOutcome, error) {
-	before, after := f.step("AdoptHold")
+	before, after := f.stepOn("AdoptHold", req.SKU)
 	if before != nil {
 		return redis.HoldOutcome{}, before
 	}
@@ -61,9 +68,16 @@ func (f *faulty) AdoptHold(ctx context.Context, req redis.AdoptHoldRequest) (red
 }
 
 func (f *faulty) Release(ctx context.Context, req redis.ReleaseRequest) (redis.HoldOutcome, error) {
+	before, after := f.stepOn("Release", req.SKU)
+	if before != nil {
+		return redis.HoldOutcome{}, before
+	}
+	f.mu.Lock()
+	f.freed = append(f.freed, req.SKU)
+	f.mu.Unlock()
 	out, err := f.Gate.Release(ctx, req)
 	out.Wake = out.Wake || f.wake == "Release"
-	return out, err
+	return out, errors.Join(err, after)
 }
 
 func (f *faulty) Leave(ctx context.Context, req redis.LeaveRequest) (redis.EntryOutcome, error) {

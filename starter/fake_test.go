@@ -206,9 +206,11 @@ func (w *workflows) Confirm(ctx context.Context, holdID, updateID string, req co
 	if !open {
 		return contract.ConfirmResult{}, launch.ErrNoOwner
 	}
-	out, err := w.gate.Confirm(ctx, redis.ConfirmRequest{SKU: in.Lines[0].SKU, HoldID: holdID, PaymentRef: req.PaymentRef})
-	if err != nil || out.Verdict != redis.OK {
-		return contract.ConfirmResult{Outcome: contract.ConfirmHoldEnded}, err
+	for _, line := range in.Lines {
+		out, err := w.gate.Confirm(ctx, redis.ConfirmRequest{SKU: line.SKU, HoldID: holdID, PaymentRef: req.PaymentRef})
+		if err != nil || out.Verdict != redis.OK {
+			return contract.ConfirmResult{Outcome: contract.ConfirmHoldEnded}, err
+		}
 	}
 	w.set(func() { w.closed[holdID] = true })
 	return contract.ConfirmResult{Outcome: contract.ConfirmSold}, nil
@@ -247,25 +249,32 @@ func (w *workflows) Signal(ctx context.Context, id, signal string, arg any) erro
 	if w.inert {
 		return nil
 	}
-	sku := in.Lines[0].SKU
 	switch arg := arg.(type) {
 	case contract.Release:
-		return w.release(ctx, sku, id, arg.Reason)
+		return w.release(ctx, in, arg.Reason)
 	case contract.PaymentFailed:
 		if arg.Final {
-			return w.release(ctx, sku, id, contract.ReasonPaymentFailed)
+			return w.release(ctx, in, contract.ReasonPaymentFailed)
 		}
 	case contract.PaymentStarted:
-		_, err := w.gate.AdoptHold(ctx, redis.AdoptHoldRequest{SKU: sku, HoldID: id, HoldFor: time.Minute, ByWorkflow: true, Units: in.Lines[0].Quantity, Person: in.Person, Extend: &redis.Extension{By: time.Minute}})
-		return err
+		for _, line := range in.Lines {
+			_, err := w.gate.AdoptHold(ctx, redis.AdoptHoldRequest{SKU: line.SKU, HoldID: id, HoldFor: time.Minute, ByWorkflow: true, Units: line.Quantity, Person: in.Person, Extend: &redis.Extension{By: time.Minute}})
+			if err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-func (w *workflows) release(ctx context.Context, sku, id, reason string) error {
-	_, err := w.gate.Release(ctx, redis.ReleaseRequest{SKU: sku, HoldID: id, Reason: reason, Actor: "hold"})
-	w.set(func() { w.closed[id] = true })
-	return err
+func (w *workflows) release(ctx context.Context, in contract.HoldInput, reason string) error {
+	defer w.set(func() { w.closed[in.HoldID] = true })
+	for _, line := range slices.Backward(in.Lines) {
+		if _, err := w.gate.Release(ctx, redis.ReleaseRequest{SKU: line.SKU, HoldID: in.HoldID, Reason: reason, Actor: "hold"}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *workflows) Status(_ context.Context, id string, out any) error {

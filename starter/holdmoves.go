@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"holdfast/contract"
@@ -158,12 +159,15 @@ func alreadySold(h redis.Hold) *Problem {
 }
 
 func (d *Door) releaseAtGate(ctx context.Context, h redis.Hold, reason, actor string) (redis.HoldOutcome, error) {
-	out, err := d.gate.Release(ctx, redis.ReleaseRequest{SKU: h.SKU, HoldID: h.ID, Reason: reason, Actor: actor})
-	if err != nil {
-		return out, err
+	for _, line := range slices.Backward(linesOf(h)) {
+		out, err := d.gate.Release(ctx, redis.ReleaseRequest{SKU: line.SKU, HoldID: h.ID, Reason: reason, Actor: actor})
+		if err != nil {
+			return out, err
+		}
+		d.wakeIf(line.SKU, out.Base)
 	}
-	d.wakeIf(h.SKU, out.Base)
-	return out, nil
+	out, _, err := d.readWhole(ctx, h.SKU, h.ID)
+	return out, err
 }
 
 // move signals the hold's workflow and waits a little until done holds of the
@@ -176,7 +180,7 @@ func (d *Door) move(ctx context.Context, h redis.Hold, signal string, arg any, d
 		return last, err
 	}
 	for end := time.Now().Add(moveWait); ; {
-		out, ok, err := d.gate.ReadHold(ctx, h.SKU, h.ID)
+		out, ok, err := d.readWhole(ctx, h.SKU, h.ID)
 		if err != nil || !ok {
 			return last, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"holdfast/contract"
@@ -23,11 +24,12 @@ const (
 )
 
 type holdRequest struct {
-	Lines    []contract.Line
+	Lines    []contract.Line // merged, in the order in which they are taken
 	Customer string
 	Phone    string // E.164, or empty
 	OrderRef string
 	Price    *contract.Money
+	pointers map[string]string // SKU → the first item of lines that names it
 }
 
 func (d *Door) readHoldRequest(w http.ResponseWriter, r *http.Request) (holdRequest, error) {
@@ -36,11 +38,7 @@ func (d *Door) readHoldRequest(w http.ResponseWriter, r *http.Request) (holdRequ
 	if err != nil {
 		return req, err
 	}
-	if f.has("lines") {
-		req.Lines = mergedLines(f)
-	} else {
-		req.Lines = []contract.Line{{SKU: f.sku("sku"), Quantity: f.quantity("quantity", false)}}
-	}
+	req.Lines, req.pointers = readLines(f)
 	req.Customer = f.text("customer", 200)
 	if f.has("customer_phone") {
 		req.Phone = d.phone(f, "customer_phone")
@@ -48,29 +46,6 @@ func (d *Door) readHoldRequest(w http.ResponseWriter, r *http.Request) (holdRequ
 	req.OrderRef, _ = f.optionalText("order_ref", 200)
 	req.Price = f.price("price")
 	return req, f.done()
-}
-
-// mergedLines reads lines, which in this version name one SKU.
-func mergedLines(f *fields) []contract.Line {
-	lines := f.objects("lines", 20)
-	var out contract.Line
-	for i, l := range lines {
-		line := contract.Line{SKU: l.sku("sku"), Quantity: l.quantity("quantity", false)}
-		l.unknown()
-		switch {
-		case i == 0:
-			out = line
-		case line.SKU != out.SKU:
-			f.complain("lines", "name more than one SKU; a hold is for one SKU, so make one hold for each")
-			return nil
-		default:
-			out.Quantity += line.Quantity
-		}
-	}
-	if out.Quantity > maxUnits {
-		f.complain("lines", "ask for more than %d units together", maxUnits)
-	}
-	return []contract.Line{out}
 }
 
 // postHold takes units for a customer. The order of steps is the promise:
@@ -90,11 +65,12 @@ func (d *Door) postHold(w http.ResponseWriter, r *http.Request) error {
 	// A client that goes away does not leave the steps half done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), takeTimeout)
 	defer cancel()
-	line := req.Lines[0]
-	if _, err := d.skus.bySKU(ctx, line.SKU); err != nil {
-		return err
+	for _, line := range req.Lines {
+		if _, err := d.skus.bySKU(ctx, line.SKU); err != nil {
+			return req.named(err)
+		}
 	}
-	in := d.holdInput(d.keys.HoldID(line.SKU, callerOf(ctx), key), req.Lines)
+	in := d.holdInput(d.keys.HoldID(req.Lines[0].SKU, callerOf(ctx), key), req.Lines)
 	in.Customer, in.OrderRef, in.Price = req.Customer, req.OrderRef, req.Price
 	in.Person = d.keys.PersonOfCustomer(req.Customer)
 	if req.Phone != "" {
@@ -103,18 +79,16 @@ func (d *Door) postHold(w http.ResponseWriter, r *http.Request) error {
 	if err := d.claim(ctx, "holds", key, in.HoldID, req); err != nil {
 		return err
 	}
-	taken, err := d.take(ctx, in, redis.ReserveRequest{
-		SKU: line.SKU, HoldID: in.HoldID, Units: line.Quantity, Person: in.Person, Actor: callerOf(ctx),
-	})
+	taken, err := d.take(ctx, in, walkIns(in, callerOf(ctx)))
 	if err != nil {
-		return err
+		return req.named(err)
 	}
 	status := http.StatusOK
 	if taken.now {
 		status = http.StatusCreated
 	}
-	if !taken.now && taken.out.Hold.Units != line.Quantity {
-		return problem(idempotencyKeyReused, "this Idempotency-Key made hold %s with other units; use a new key for a new request", in.HoldID)
+	if !taken.now && !slices.Equal(linesOf(taken.out.Hold), req.Lines) {
+		return problem(idempotencyKeyReused, "this Idempotency-Key made hold %s of other lines; use a new key for a new request", in.HoldID)
 	}
 	view, err := d.viewHold(ctx, taken.out, &in)
 	if err != nil {
@@ -157,42 +131,54 @@ type taken struct {
 	now bool // promised by this call
 }
 
-// take is reserve, start, adopt. A hold is promised only after adopt has
-// answered that it lives and its workflow is open; everything else is a refusal
-// of the gate, the record as it is, or "not known, repeat".
-func (d *Door) take(ctx context.Context, in contract.HoldInput, req redis.ReserveRequest) (taken, error) {
-	out, err := d.reserve(ctx, req)
-	if err != nil {
-		return taken{}, err
-	}
-	switch out.Verdict {
-	case redis.OK:
-	case redis.Existing:
-		return asItIs(out)
-	default:
+// take is reserve, start, adopt, each for every line. A hold is promised only after
+// adopt has answered that all of it lives and its workflow is open; everything else
+// is a refusal of the gate, the record as it is, or "not known, repeat".
+func (d *Door) take(ctx context.Context, in contract.HoldInput, lines []redis.ReserveRequest) (taken, error) {
+	for i, req := range lines {
+		out, err := d.reserve(ctx, req)
+		switch {
+		case err != nil:
+			return taken{}, err // the leases end by themselves
+		case out.Verdict == redis.OK:
+			continue
+		}
+		d.takeBack(ctx, lines[:i])
+		if out.Verdict == redis.Existing {
+			return d.asItIs(ctx, in, out)
+		}
 		return taken{}, d.refusal(req.SKU, out)
 	}
 	switch started, err := d.launcher.Hold(ctx, in); {
 	case err != nil:
-		// The workflow may run or not. Nothing is released: the lease ends by
-		// itself, and a repeat finds out.
+		// The workflow may run or not. Nothing is released: the leases end by
+		// themselves, and a repeat finds out.
 		return taken{}, err
 	case started == launch.StartedClosed:
-		return d.afterClosed(ctx, in.HoldID, req.SKU)
+		return d.afterClosed(ctx, in)
 	}
-	out, err = d.gate.AdoptHold(ctx, redis.AdoptHoldRequest{SKU: req.SKU, HoldID: in.HoldID, HoldFor: d.cfg.Hold.TTL})
-	if err != nil {
-		return taken{}, err
+	outs := make([]redis.HoldOutcome, len(lines))
+	for i, req := range lines {
+		out, err := d.gate.AdoptHold(ctx, redis.AdoptHoldRequest{SKU: req.SKU, HoldID: in.HoldID, HoldFor: d.cfg.Hold.TTL})
+		if err != nil {
+			return taken{}, err
+		}
+		d.wakeIf(req.SKU, out.Base)
+		switch out.Verdict {
+		case redis.OK:
+			outs[i] = out
+		case redis.Existing:
+			return d.asItIs(ctx, in, out)
+		default:
+			// Gone: the lease ended first. The workflow runs and tries afresh.
+			return taken{}, unconfirmed(in.HoldID)
+		}
 	}
-	d.wakeIf(req.SKU, out.Base)
-	switch out.Verdict {
-	case redis.OK:
-		return taken{out: out, now: true}, nil
-	case redis.Existing:
-		return asItIs(out)
-	}
-	// Gone: the lease ended first. The workflow runs and tries afresh.
-	return taken{}, tryLater(retrySoon, "hold %s was not confirmed in time; repeat the request as it was to learn its outcome", in.HoldID)
+	return taken{out: whole(outs), now: true}, nil
+}
+
+func unconfirmed(holdID string) error {
+	return tryLater(retrySoon, "hold %s was not confirmed in time; repeat the request as it was to learn its outcome", holdID)
 }
 
 func (d *Door) reserve(ctx context.Context, req redis.ReserveRequest) (redis.HoldOutcome, error) {
@@ -209,8 +195,19 @@ func (d *Door) reserve(ctx context.Context, req redis.ReserveRequest) (redis.Hol
 	return redis.HoldOutcome{}, tryLater(retrySoon, "many ended reservations of SKU %s are being swept; nothing was changed", req.SKU)
 }
 
-// asItIs answers a repeat with the record. A refused hold never was one.
-func asItIs(out redis.HoldOutcome) (taken, error) {
+// asItIs answers a repeat with the record. A refused hold never was one, and a cart
+// that is still being made is not promised.
+func (d *Door) asItIs(ctx context.Context, in contract.HoldInput, out redis.HoldOutcome) (taken, error) {
+	if len(in.Lines) > 1 {
+		read, ok, err := d.readWhole(ctx, in.Lines[0].SKU, in.HoldID)
+		switch {
+		case err != nil:
+			return taken{}, err
+		case !ok || read.Hold.State == contract.HoldProvisional || read.Hold.State == contract.HoldSwept:
+			return taken{}, unconfirmed(in.HoldID)
+		}
+		out = read
+	}
 	if out.Hold.State == contract.HoldRefused {
 		return taken{}, problem(soldOut, "no unit was left for hold %s; use a new Idempotency-Key to try again", out.Hold.ID)
 	}
@@ -219,38 +216,40 @@ func asItIs(out redis.HoldOutcome) (taken, error) {
 
 // afterClosed reads the record of a hold whose workflow has closed: it has
 // ended and is never adopted again.
-func (d *Door) afterClosed(ctx context.Context, holdID, sku string) (taken, error) {
-	out, ok, err := d.gate.ReadHold(ctx, sku, holdID)
+func (d *Door) afterClosed(ctx context.Context, in contract.HoldInput) (taken, error) {
+	out, ok, err := d.readWhole(ctx, in.Lines[0].SKU, in.HoldID)
 	if err != nil {
 		return taken{}, err
 	}
 	if !ok || !out.Hold.State.Ended() {
-		d.log.Error("a closed Hold has no ended record", "hold_id", holdID, "state", out.Hold.State, "recorded", ok)
-		return taken{}, tryLater(retryClosed, "the workflow of hold %s has closed and its record has not ended; the lease gives its units back", holdID)
+		d.log.Error("a closed Hold has no ended record", "hold_id", in.HoldID, "state", out.Hold.State, "recorded", ok)
+		return taken{}, tryLater(retryClosed, "the workflow of hold %s has closed and its record has not ended; the lease gives its units back", in.HoldID)
 	}
-	return asItIs(out)
+	return d.asItIs(ctx, in, out)
 }
 
 // refusal is the problem for a verdict of reserve.
 func (d *Door) refusal(sku string, out redis.HoldOutcome) error {
+	var p *Problem
 	switch out.Verdict {
 	case redis.SoldOut:
-		p := problem(soldOut, "not enough units of SKU %s are free; join the line to be told when some come back", sku)
+		p = problem(soldOut, "not enough units of SKU %s are free; join the line to be told when some come back", sku)
 		p.JoinURL = d.joinURL(sku)
-		return p
 	case redis.ReservedForLine:
-		p := problem(reservedForLine, "free units of SKU %s go to the people in line first", sku)
+		p = problem(reservedForLine, "free units of SKU %s go to the people in line first", sku)
 		p.JoinURL, p.Waiting = d.joinURL(sku), &out.Waiting
-		return p
 	case redis.Paused:
-		return problem(paused, "the sale of SKU %s is paused", sku)
+		p = problem(paused, "the sale of SKU %s is paused", sku)
 	case redis.Ended:
-		return problem(saleEnded, "the sale of SKU %s has ended", sku)
+		p = problem(saleEnded, "the sale of SKU %s has ended", sku)
 	case redis.Unknown:
 		return problem(unknownLink, "there is no such offer")
+	default:
+		d.log.Error("a verdict that nobody expected", "sku", sku, "verdict", out.Verdict)
+		return tryLater(retrySoon, "the outcome is not known; repeat the request as it was")
 	}
-	d.log.Error("a verdict that nobody expected", "sku", sku, "verdict", out.Verdict)
-	return tryLater(retrySoon, "the outcome is not known; repeat the request as it was")
+	p.SKU = sku
+	return p
 }
 
 func (d *Door) wakeIf(sku string, base redis.Base) {

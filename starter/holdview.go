@@ -44,7 +44,7 @@ const statusTimeout = 2 * time.Second // of a query that only adds to an answer
 func (d *Door) viewHold(ctx context.Context, out redis.HoldOutcome, in *contract.HoldInput) (holdView, error) {
 	h := out.Hold
 	v := holdView{
-		HoldID: h.ID, State: h.State, Lines: []contract.Line{{SKU: h.SKU, Quantity: h.Units}},
+		HoldID: h.ID, State: h.State, Lines: linesOf(h),
 		EntryID: h.EntryID, Generation: h.Generation, PaymentRef: h.PaymentRef,
 		CreatedAt: stamp(h.CreatedAt), ExpiresAt: stamp(h.Deadline), Extended: h.Extended,
 		EndedAt: stampIf(h.EndedAt), EndReason: h.Reason,
@@ -128,7 +128,7 @@ func (d *Door) readHold(ctx context.Context, id string) (redis.HoldOutcome, erro
 	if err != nil {
 		return redis.HoldOutcome{}, err
 	}
-	out, ok, err := d.gate.ReadHold(ctx, sku, id)
+	out, ok, err := d.readWhole(ctx, sku, id)
 	if err == nil && (!ok || out.Hold.State == contract.HoldSwept) {
 		err = problem(unknownHold, "there is no hold %q", id)
 	}
@@ -189,7 +189,7 @@ func (d *Door) listed(ctx context.Context, id string, state contract.HoldState) 
 	if err != nil {
 		return nil, err
 	}
-	out, ok, err := d.gate.ReadHold(ctx, sku, id)
+	out, ok, err := d.readWhole(ctx, sku, id)
 	if err != nil || !ok || out.Hold.State == contract.HoldSwept || state != "" && out.Hold.State != state {
 		return nil, err
 	}

@@ -137,7 +137,9 @@ func (d *Door) pressForm(w http.ResponseWriter, r *http.Request) error {
 	offer := l.out.Hold
 	in := d.holdInput(offer.ID, []contract.Line{{SKU: offer.SKU, Quantity: offer.Units}})
 	in.Customer, in.EntryID, in.Person, in.Generation = offer.EntryID, offer.EntryID, offer.Person, offer.Generation
-	got, err := d.take(ctx, in, redis.ReserveRequest{SKU: offer.SKU, HoldID: offer.ID, Press: true, Actor: redis.ActorShopper})
+	got, err := d.take(ctx, in, []redis.ReserveRequest{
+		{SKU: offer.SKU, HoldID: offer.ID, Press: true, Actor: redis.ActorShopper},
+	})
 	if err != nil {
 		return err
 	}

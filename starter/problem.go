@@ -77,6 +77,8 @@ type Problem struct {
 	Code    string               `json:"code"`
 	Detail  string               `json:"detail"`
 	Errors  []FieldError         `json:"errors,omitempty"`
+	SKU     string               `json:"sku,omitempty"`     // of the line that was refused
+	Pointer string               `json:"pointer,omitempty"` // to it in the request
 	JoinURL string               `json:"join_url,omitempty"`
 	Waiting *int64               `json:"waiting,omitempty"`
 	Refund  *contract.RefundInfo `json:"refund,omitempty"`

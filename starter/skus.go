@@ -64,7 +64,9 @@ func (s *routing) bySKU(ctx context.Context, sku string) (string, error) {
 			return sku, nil
 		}
 	}
-	return "", problem(unknownSKU, "there is no SKU %q; PUT /v1/stock/{sku} opens one", sku)
+	p := problem(unknownSKU, "there is no SKU %q; PUT /v1/stock/{sku} opens one", sku)
+	p.SKU = sku
+	return "", p
 }
 
 // byHold answers the SKU of a hold's id.

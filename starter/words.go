@@ -73,6 +73,8 @@ func ending(h redis.Hold) string {
 		return "You have left the line. What was kept for you has gone back."
 	case contract.ReasonPaymentFailed:
 		return "The payment did not go through, so what was kept for you has gone back."
+	case contract.ReasonCompensation:
+		return "A part of it was not to be had any more, so all of it has gone back."
 	}
 	return "The shop has taken back what was kept for you."
 }

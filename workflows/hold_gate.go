@@ -174,10 +174,10 @@ func (h *hold) take(i int, out activities.HoldOutcome) {
 
 	states := make([]contract.HoldState, len(h.gate))
 	s := &h.status
-	s.ExpiresAt, s.PaymentRef, s.EndReason, s.EndedAt = time.Time{}, "", "", nil
+	s.ExpiresAt, s.PaymentRef, s.EndReason, s.EndedAt, s.Extended = time.Time{}, "", "", nil, true
 	for i, line := range h.gate {
 		states[i] = line.State
-		s.Extended = s.Extended || line.Extended
+		s.Extended = s.Extended && line.Extended
 		if at := line.Deadline; !at.IsZero() && (s.ExpiresAt.IsZero() || at.Before(s.ExpiresAt)) {
 			s.ExpiresAt = at
 		}
