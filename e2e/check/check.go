@@ -28,6 +28,9 @@ func (c *Checker) Read(ctx context.Context, sku string) (Facts, error) {
 	if err != nil {
 		return f, err
 	}
+	if err := readCarts(ctx, c.Redis, &f); err != nil {
+		return f, err
+	}
 	if err := readWorkflows(ctx, c, &f); err != nil {
 		return f, err
 	}
@@ -106,6 +109,7 @@ func JudgeOwners(f Facts) []Violation {
 	s := (&report{}).replay(f)
 	r := &report{sku: f.SKU}
 	r.owners(f)
+	r.carts(f)
 	r.order(f, s.before)
 	r.texts(f)
 	return r.found

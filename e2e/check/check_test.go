@@ -268,6 +268,7 @@ func TestRecordsAreDecodedAsDocumented(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Hold{
 		State: "sold", Units: 2, Person: "person", Entry: "entry_a", Ended: at(0.5), PaymentRef: "pay_1", Refunded: []string{"pay_2"}, Returned: 1,
+		Cart: []Part{{SKU: "A", Units: 2}, {SKU: "B", Units: 1}},
 	}, h)
 	h, err = decodeHold(`["held",1,"person","",3,1800000000000,1800000600000,7,0,0,0,0,0,0,"","",0,"","",0,0,0,""]`)
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -17,7 +18,15 @@ func decodeHold(raw string) (Hold, error) {
 	}
 	h := Hold{
 		State: r.text(0), Units: r.number(1), Person: r.text(2), Entry: r.text(3), Ended: r.instant(16), PaymentRef: r.text(18),
-		Returned: r.number(20),
+		Returned: r.number(20), Retaken: r.number(21) == 1,
+	}
+	if text := r.text(22); text != "" {
+		for part := range strings.SplitSeq(text, ",") {
+			sku, units, _ := strings.Cut(part, ":")
+			n, err := strconv.ParseInt(units, 10, 64)
+			r.err = errors.Join(r.err, err)
+			h.Cart = append(h.Cart, Part{SKU: sku, Units: n})
+		}
 	}
 	if marks := r.members[19]; string(marks) != "0" {
 		r.read(19, &h.Refunded)

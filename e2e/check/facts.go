@@ -31,6 +31,9 @@ type Facts struct {
 	Opening   *Counters
 	Workflows map[string]Workflow
 	Texts     []Text
+	// Carts are the records of all lines of the carts whose first line is of this
+	// SKU, by hold and SKU. A line that is not on record is missing.
+	Carts map[string]map[string]Hold
 }
 
 // Counters are the fields of the stock hash.
@@ -49,6 +52,14 @@ type Hold struct {
 	PaymentRef string   // of a sale
 	Refunded   []string // payments marked for refund
 	Returned   int64    // units that came back after the sale
+	Retaken    bool     // sold after it had expired
+	Cart       []Part   // all lines of a cart, on its first line's record
+}
+
+// Part is one line of a cart.
+type Part struct {
+	SKU   string
+	Units int64
 }
 
 // Entry is an entry's record. Arrival is its place and, in microseconds, the
@@ -92,8 +103,9 @@ type Workflow struct {
 	// Knew is when the history first shows that the workflow had spoken with
 	// the gate; zero when it does not show it.
 	Knew   time.Time
-	Phone  string // of an entry
-	Result string // the state that a closed Hold answered
+	Phone  string   // of an entry
+	Result string   // the state that a closed Hold answered
+	SKUs   []string // of a Hold's lines, as it was asked for them
 	Events int64
 }
 

@@ -105,14 +105,20 @@ func (w *Workflow) read(e *historypb.HistoryEvent, read func(*commonpb.Payloads,
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
 		var in struct {
 			Phone string `json:"phone"`
+			Lines []struct {
+				SKU string `json:"sku"`
+			} `json:"lines"`
 		}
-		if w.Type != "WaitlistEntry" {
+		if w.Type != "WaitlistEntry" && w.Type != "Hold" {
 			return nil
 		}
 		if err := read(e.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in); err != nil {
 			return err
 		}
 		w.Phone = in.Phone
+		for _, l := range in.Lines {
+			w.SKUs = append(w.SKUs, l.SKU)
+		}
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, enumspb.EVENT_TYPE_MARKER_RECORDED:
 		if w.Knew.IsZero() {
 			w.Knew = e.GetEventTime().AsTime()

@@ -178,6 +178,28 @@ func (s *Shop) AskHold(ctx context.Context, sku, customer, key string) (Answer, 
 		map[string]any{"sku": sku, "quantity": 1, "customer": customer}, "Idempotency-Key", key)
 }
 
+// AskCart asks for one unit of each SKU, in the order given, under an
+// Idempotency-Key and returns whatever the door says.
+func (s *Shop) AskCart(ctx context.Context, skus []string, customer, key string) (Answer, error) {
+	lines := make([]Line, len(skus))
+	for i, sku := range skus {
+		lines[i] = Line{SKU: sku, Quantity: 1}
+	}
+	return s.Call(ctx, http.MethodPost, "/v1/holds", map[string]any{"lines": lines, "customer": customer}, "Idempotency-Key", key)
+}
+
+// Cart takes one unit of each SKU for a customer; a refusal is an error.
+func (s *Shop) Cart(ctx context.Context, skus []string, customer string) (Hold, error) {
+	a, err := s.AskCart(ctx, skus, customer, Token())
+	if err != nil {
+		return Hold{}, err
+	}
+	if a.Status != http.StatusCreated {
+		return Hold{}, fmt.Errorf("hold of %v for %s: %s", skus, customer, a)
+	}
+	return ParseHold(a)
+}
+
 // Hold takes one unit for a customer; a refusal is an error.
 func (s *Shop) Hold(ctx context.Context, sku, customer string) (Hold, error) {
 	a, err := s.AskHold(ctx, sku, customer, Token())
