@@ -50,6 +50,14 @@ func TestCartThatIsNone(t *testing.T) {
 	for i := range contract.MaxLines + 1 {
 		many = append(many, contract.Line{SKU: fmt.Sprint("sku-", i), Quantity: 1})
 	}
+	t.Run("the id of another SKU", func(t *testing.T) {
+		w := cart(t)
+		in := cartInput()
+		in.HoldID = contract.HoldID(lamp, []byte("a hold of a test"))
+		w.ExecuteWorkflow(contract.HoldWorkflow, in)
+		require.ErrorContains(t, w.GetWorkflowError(), "the number of its first SKU, CHAIR")
+		require.Empty(t, w.calls)
+	})
 	for want, lines := range map[string][]contract.Line{
 		"at least one": nil, "at most 20": many, "0 units": {{SKU: chair}},
 	} {
@@ -283,4 +291,27 @@ func TestCartCancelledOnceSoldStaysSold(t *testing.T) {
 	})
 	require.Equal(t, contract.HoldSold, w.runCart().State)
 	require.Equal(t, []int64{0, 0, 0}, w.freeUnits())
+}
+
+// B25, B31: once sold, no ending changes anything, in whatever order it was told of;
+// giving back a sold unit is a return.
+func TestWhatIsSoldStaysSold(t *testing.T) {
+	for name, in := range map[string]contract.HoldInput{"one line": holdInput(), "a cart": cartInput()} {
+		t.Run(name, func(t *testing.T) {
+			w := reserved(t)
+			if len(in.Lines) > 1 {
+				w = cart(t)
+			}
+			w.at(time.Minute, func() {
+				w.SignalWorkflowSkippingWorkflowTask(contract.SignalRelease, contract.Release{Reason: contract.ReasonShop})
+				w.SignalWorkflowSkippingWorkflowTask(contract.SignalPaymentFailed, contract.PaymentFailed{PaymentRef: "P1", Final: true})
+				w.SignalWorkflowSkippingWorkflowTask(contract.SignalPaymentSucceeded, paid("P1"))
+				w.CancelWorkflow()
+			})
+			require.Equal(t, contract.HoldSold, w.runHoldOf(in).State)
+			require.Zero(t, w.free)
+			require.Empty(t, w.released.Reason, "the gate is not even asked")
+			require.Empty(t, w.payments)
+		})
+	}
 }

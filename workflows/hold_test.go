@@ -13,9 +13,10 @@ import (
 	"holdfast/redis"
 )
 
+var holdID = contract.HoldID(chair, []byte("a hold of a test"))
+
 const (
-	holdID = "hold_aaaaaaaaaaaaaaaaaaaaaaaaaa"
-	chair  = "CHAIR"
+	chair = "CHAIR"
 	// An outage ends here; the test environment gives an activity ten attempts.
 	outage = 2*time.Minute + 10*time.Second
 )
@@ -166,6 +167,7 @@ func TestHoldEarlyAnswerWaitsForTheRest(t *testing.T) {
 	require.EqualValues(t, 1, w.free)
 }
 
+// B24.
 func TestHoldIsExtendedOnceAndKeptForGrace(t *testing.T) {
 	w := reserved(t)
 	for _, minute := range []time.Duration{9, 12, 14} {
@@ -180,6 +182,7 @@ func TestHoldIsExtendedOnceAndKeptForGrace(t *testing.T) {
 	require.Equal(t, began.Add(16*time.Minute), w.released.Deadline, "the gate keeps the grace as well")
 }
 
+// B23: within its grace the unit is still the shopper's.
 func TestHoldPaidInItsGrace(t *testing.T) {
 	w := reserved(t)
 	w.at(9*time.Minute, func() { w.SignalWorkflow(contract.SignalPaymentStarted, startedAmount(500, "EUR")) })

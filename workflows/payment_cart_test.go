@@ -25,8 +25,8 @@ func TestPaymentRetakesAnExpiredHold(t *testing.T) {
 	}
 }
 
-// A Payment has the cart from the record of its first line, also when its Hold is
-// long gone: all lines or none, undone in reverse.
+// B22: a Payment has the cart from the record of its first line, also when its Hold
+// is long gone: all lines or none, undone in reverse.
 func TestPaymentOfACart(t *testing.T) {
 	expired, held, sold := each(contract.HoldExpired), each(contract.HoldHeld), each(contract.HoldSold)
 	for name, c := range map[string]struct {
