@@ -84,7 +84,7 @@ func (f *fixture) leadsHere() {
 	require.True(f.t, ok)
 	require.Empty(f.t, st.Drift)
 	require.Empty(f.t, st.Faults)
-	require.Equal(f.t, [3]any{false, true, int64(len(lines))}, [3]any{st.Moving, st.Whole, st.Lines})
+	require.Equal(f.t, [2]any{true, int64(len(lines))}, [2]any{st.Whole, st.Lines})
 }
 
 // The ledger of a long random run, replayed, gives the counters and the state of

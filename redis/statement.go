@@ -2,8 +2,12 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -18,10 +22,8 @@ type Statement struct {
 	Counters Counters  // those that Inspection has
 	AsOf     time.Time // by the reader's clock
 	// Drift lists the counters that the records do not add up to or that the ledger
-	// does not lead to. They are compared without stopping the SKU; Moving says that
-	// it never stood still for long enough, and that nothing was compared.
-	Drift  []Drift
-	Moving bool
+	// does not lead to, all of one instant. The SKU is not stopped for it.
+	Drift []Drift
 	// Lines is how many lines of the ledger were checked, newest first. Whole says
 	// that those are all that there are.
 	Lines int64
@@ -49,7 +51,7 @@ const (
 const (
 	statementLines = 100_000 // of the ledger; a page of 1,000 takes some 10 ms
 	statementPage  = 1000
-	statementTries = 50 // for an instant at which nothing moves
+	statementTries = 50 // to meet the SKU with less than a page of lines to go
 )
 
 // ReadStatement reads a SKU's books in bounded bites, while the SKU is open,
@@ -75,12 +77,15 @@ type statementReader struct {
 	most  int64           // lines of the ledger to check
 	parts map[string]Hold // live and sold holds
 	st    Statement
-	last  string // id of the ledger's last line
+	last  string   // id of the ledger's last line
+	since Movement // of holds whose records were read before they moved
 }
 
-// compare reads all records and then, again and again, those that moved since,
-// together with the counters, until a reading meets no further line. What has no
-// line since is as it was read: every movement writes one.
+// compare reads all records, bite by bite, and then in one transaction the counters,
+// the lines since and the records that had moved until then. A record without a line
+// since it was read is as it was read, for every movement writes one; one that moved
+// only between the last lines read and the transaction is what it was and what those
+// lines move. So all are of one instant, however fast the SKU moves.
 func (r *statementReader) compare(ctx context.Context) (ok bool, err error) {
 	newest, err := r.g.rdb.XRevRangeN(ctx, key(r.sku, "ledger"), "+", "-", 1).Result()
 	if err != nil {
@@ -103,18 +108,41 @@ func (r *statementReader) compare(ctx context.Context) (ok bool, err error) {
 	}
 	moved := map[string]bool{}
 	for range statementTries {
-		still, ok, err := r.meet(ctx, moved)
+		if err := r.catchUp(ctx, moved); err != nil {
+			return false, err
+		}
+		met, ok, err := r.meet(ctx, moved)
 		if err != nil || !ok {
 			return ok, err
 		}
-		if still {
+		if met {
 			r.addUp()
 			return true, nil
 		}
 	}
-	r.st.Moving = true
-	return true, nil
+	return false, errors.New("it moves faster than its ledger can be read: ask again")
 }
+
+// catchUp reads the lines that were written while the records were read.
+func (r *statementReader) catchUp(ctx context.Context, moved map[string]bool) error {
+	for {
+		lines, err := r.g.rdb.XRangeN(ctx, key(r.sku, "ledger"), "("+r.last, "+", statementPage).Result()
+		if err != nil {
+			return err
+		}
+		for _, m := range lines {
+			if l := r.g.parseLine(m); aboutHold(l) {
+				moved[l.RefID] = true
+			}
+			r.last = m.ID
+		}
+		if len(lines) < statementPage {
+			return nil
+		}
+	}
+}
+
+func aboutHold(l LedgerLine) bool { return strings.HasPrefix(l.RefID, contract.HoldPrefix) }
 
 func (r *statementReader) part(id, raw string) {
 	h, err := r.g.parseHold(r.sku, id, raw)
@@ -129,12 +157,9 @@ func (r *statementReader) part(id, raw string) {
 }
 
 // meet reads the counters, the records of moved and the lines since in one
-// transaction. still is true when there were none.
-func (r *statementReader) meet(ctx context.Context, moved map[string]bool) (still, ok bool, err error) {
-	ids := make([]string, 0, len(moved))
-	for id := range moved {
-		ids = append(ids, id)
-	}
+// transaction. met is false when there were more lines than it reads.
+func (r *statementReader) meet(ctx context.Context, moved map[string]bool) (met, ok bool, err error) {
+	ids := slices.Collect(maps.Keys(moved))
 	var stock *goredis.MapStringStringCmd
 	var lines *goredis.XMessageSliceCmd
 	var records *goredis.SliceCmd
@@ -155,6 +180,11 @@ func (r *statementReader) meet(ctx context.Context, moved map[string]bool) (stil
 	if err := otherLayout(r.sku, stock.Val()); err != nil {
 		return false, false, err
 	}
+	r.st.AsOf = time.Now().UTC()
+	r.st.Counters = r.countersOf(stock.Val())
+	if len(lines.Val()) == statementPage {
+		return false, true, nil // the next round begins with these lines
+	}
 	for i, id := range ids {
 		if raw, has := records.Val()[i].(string); has {
 			r.part(id, raw)
@@ -163,14 +193,12 @@ func (r *statementReader) meet(ctx context.Context, moved map[string]bool) (stil
 		}
 	}
 	for _, m := range lines.Val() {
-		if l := r.g.parseLine(m); len(l.RefID) > len(contract.HoldPrefix) && l.RefID[:len(contract.HoldPrefix)] == contract.HoldPrefix {
-			moved[l.RefID] = true
+		if l := r.g.parseLine(m); aboutHold(l) && !moved[l.RefID] {
+			r.since = r.since.Plus(l.Moves())
 		}
 		r.last = m.ID
 	}
-	r.st.AsOf = time.Now().UTC()
-	r.st.Counters = r.countersOf(stock.Val())
-	return len(lines.Val()) == 0, true, nil
+	return true, true, nil
 }
 
 func (r *statementReader) countersOf(stock map[string]string) Counters {
@@ -203,6 +231,7 @@ func (r *statementReader) addUp() {
 			held += h.Units
 		}
 	}
+	held, offered, sold = held+r.since.Held, offered+r.since.Offered, sold+r.since.Sold+r.since.Returned
 	c := r.st.Counters
 	r.drift("held", c.Held, AgainstRecords, held)
 	r.drift("offered", c.Offered, AgainstRecords, offered)

@@ -44,9 +44,6 @@ func (r *statementReader) checkLedger(ctx context.Context) error {
 			r.fault("its first line is no. %d, and no opening balance stands for those before", after.N)
 		}
 	}
-	if r.st.Moving {
-		return nil
-	}
 	c := r.st.Counters
 	if !r.st.Whole { // the newest line, which those before it have confirmed
 		sum = newest.after()

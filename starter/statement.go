@@ -102,9 +102,6 @@ func statementOf(st redis.Statement) statementView {
 	if c.Shortfall > 0 {
 		alarm("shortfall: %d units are promised that are not there; the next freed units make it good", c.Shortfall)
 	}
-	if st.Moving {
-		alarm("the SKU moved all the while: counters and records were not compared; ask again")
-	}
 	for _, d := range st.Drift {
 		alarm("%s is %d, but by %s it should be %d", d.Part, d.Counter, d.Against, d.Adds)
 		view.Drift = append(view.Drift, driftView{d.Part, d.Counter, d.Against, d.Adds})
