@@ -1,0 +1,162 @@
+package redis
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/contract"
+)
+
+func TestMoreLeasesThanOneSweepAnswersAgainNeverSoldOut(t *testing.T) {
+	f := open(t, 200)
+	for range 200 {
+		require.Equal(t, OK, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	}
+	f.pass(testLease)
+	id, agains := f.id(contract.HoldID), 0
+	out := f.reserve(id, 1)
+	for ; out.Verdict == Again; out = f.reserve(id, 1) {
+		agains++
+	}
+	require.Equal(t, OK, out.Verdict)
+	require.Equal(t, 12, agains, "16 a call")
+	require.Equal(t, [4]int64{200, 1, 0, 0}, f.parts())
+}
+
+// A refusal that nobody repeats must count the units of every ended lease, also
+// of more than one sweep takes.
+func TestAFinalRefusalCountsEveryEndedLease(t *testing.T) {
+	// crowd leaves n leases that have ended and that nobody has swept.
+	crowd := func(f *fixture, n int) {
+		for range n {
+			require.Equal(t, OK, f.reserve(f.id(contract.HoldID), 1).Verdict)
+		}
+		f.pass(testLease)
+	}
+	t.Run("correction", func(t *testing.T) {
+		f := open(t, 200)
+		crowd(f, 200)
+		require.True(t, f.correct("c", -150, false).Applied)
+		require.Equal(t, [4]int64{50, 0, 0, 0}, f.parts())
+	})
+	t.Run("correction before a line", func(t *testing.T) {
+		f := open(t, 50)
+		for range 50 {
+			require.Equal(t, OK, f.reserve(f.id(contract.HoldID), 1).Verdict)
+		}
+		entry := f.waits("ada", 50)
+		f.pass(testLease)
+		require.True(t, f.correct("c", -50, false).Applied)
+		require.Equal(t, contract.EntryWaiting, f.entry(entry).State)
+		require.Equal(t, [4]int64{}, f.parts())
+	})
+	t.Run("level", func(t *testing.T) {
+		f := open(t, 200)
+		crowd(f, 200)
+		out := must[StockOutcome](f)(f.g.Stock(t.Context(), f.sku, contract.StockEvent{EventID: "l", Kind: contract.StockLevel, Version: 1, Units: 3}))
+		require.True(t, out.Applied, out.Reason)
+		require.Equal(t, [4]int64{3, 0, 0, 0}, f.parts())
+	})
+	t.Run("adopt", func(t *testing.T) {
+		f := open(t, 100)
+		crowd(f, 100)
+		out := must[HoldOutcome](f)(f.g.AdoptHold(t.Context(), AdoptHoldRequest{
+			SKU: f.sku, HoldID: f.id(contract.HoldID), HoldFor: time.Minute, ByWorkflow: true, Units: 100, Person: "p",
+		}))
+		require.Equal(t, OK, out.Verdict)
+		require.Equal(t, [4]int64{100, 100, 0, 0}, f.parts())
+	})
+	t.Run("retake", func(t *testing.T) {
+		f := open(t, 100)
+		id := f.id(contract.HoldID)
+		f.reserve(id, 100)
+		f.adopt(id, true)
+		f.pass(10 * time.Minute)
+		require.Equal(t, OK, f.release(id, contract.ReasonExpired).Verdict)
+		crowd(f, 100)
+		out := must[HoldOutcome](f)(f.g.Confirm(t.Context(), ConfirmRequest{SKU: f.sku, HoldID: id, PaymentRef: "pi", Retake: true}))
+		require.Equal(t, OK, out.Verdict)
+		require.Equal(t, [4]int64{0, 0, 0, 100}, f.parts())
+	})
+}
+
+// Thousands of ended leases under a correction cost no call more than a bite: the
+// gate asks again until all are swept.
+func TestAFinalRefusalSweepsInBites(t *testing.T) {
+	rdb := ownServer(t)
+	f := openSKU(t, rdb, "BITES", 0)
+	f.g.testClock = time.Now().UnixMicro()
+	f.fillHolds(1000, false)
+	f.pass(2 * testLease)
+	require.NoError(t, rdb.ConfigResetStat(t.Context()).Err())
+	require.True(t, f.correct("c", -1000, false).Applied)
+	stats, err := rdb.Info(t.Context(), "commandstats").Result()
+	require.NoError(t, err)
+	require.Contains(t, stats, "cmdstat_evalsha:calls=63,", "16 a call")
+	require.Equal(t, [4]int64{}, f.parts())
+}
+
+// What one call's own sweep frees is the line's first; what the line does not take
+// is of whoever made the call.
+func TestACallGetsWhatItsOwnSweepLeft(t *testing.T) {
+	// freed leaves two ended leases under a line of one, who has not had a turn.
+	freed := func(t *testing.T) (*fixture, string) {
+		f := open(t, 2)
+		for range 2 {
+			require.Equal(t, OK, f.reserve(f.id(contract.HoldID), 1).Verdict)
+		}
+		entry := f.waits("ada", 1)
+		f.pass(testLease)
+		return f, entry
+	}
+	t.Run("walk-in", func(t *testing.T) {
+		f, entry := freed(t)
+		require.Equal(t, OK, f.reserve(f.id(contract.HoldID), 1).Verdict)
+		require.Equal(t, contract.EntryOffered, f.entry(entry).State)
+		require.Equal(t, [4]int64{2, 1, 1, 0}, f.parts())
+		require.Equal(t, ReservedForLine, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	})
+	t.Run("adopt", func(t *testing.T) {
+		f, entry := freed(t)
+		require.Equal(t, OK, f.adopt(f.id(contract.HoldID), true).Verdict)
+		require.Equal(t, contract.EntryOffered, f.entry(entry).State)
+		require.Equal(t, [4]int64{2, 1, 1, 0}, f.parts())
+	})
+	t.Run("retake", func(t *testing.T) {
+		f := open(t, 1)
+		late := f.held()
+		f.pass(10 * time.Minute)
+		require.Equal(t, OK, f.release(late, contract.ReasonExpired).Verdict)
+		f.restock("e1", 1)
+		for range 2 {
+			require.Equal(t, OK, f.reserve(f.id(contract.HoldID), 1).Verdict)
+		}
+		entry := f.waits("ada", 1)
+		f.pass(testLease)
+		require.Equal(t, OK, f.retake(late, "pi").Verdict)
+		require.Equal(t, contract.EntryOffered, f.entry(entry).State)
+		require.Equal(t, [4]int64{1, 0, 1, 1}, f.parts())
+	})
+	// The line's own bound is no refusal either: at the limit nobody takes anything.
+	t.Run("a long line at the limit", func(t *testing.T) {
+		f := open(t, 21)
+		for i := range 20 {
+			id := f.id(contract.HoldID)
+			require.Equal(t, OK, f.reserveAs(fmt.Sprint("p", i), id, 1).Verdict)
+			f.adopt(id, false)
+		}
+		require.Equal(t, OK, f.reserve(f.id(contract.HoldID), 1).Verdict)
+		for i := range 20 {
+			f.waits(fmt.Sprint("p", i), 1)
+		}
+		f.limit(1)
+		f.pass(testLease)
+		out := f.reserve(f.id(contract.HoldID), 1)
+		for ; out.Verdict == Again; out = f.reserve(f.id(contract.HoldID), 1) {
+		}
+		require.Equal(t, OK, out.Verdict)
+	})
+}

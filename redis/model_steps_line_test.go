@@ -1,0 +1,234 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"holdfast/contract"
+)
+
+// Steps of the model test: stock, settings, entries and offers.
+
+func (r *run) event(rt *rapid.T) string {
+	return fmt.Sprint("e", rapid.IntRange(0, 11).Draw(rt, "event"))
+}
+
+// stockEvent plays one event; a refused one counts by its reason.
+func (r *run) stockEvent(rt *rapid.T, ev contract.StockEvent) {
+	out := must[StockOutcome](r.fixture)(r.g.Stock(context.Background(), r.sku, ev))
+	r.m.sweep()
+	_, kept := r.m.events[ev.EventID]
+	want := r.m.stock(ev)
+	require.Equal(rt, want, modelEvent{out.Applied, out.Delta, out.Reason, out.Movement}, ev.Kind)
+	known := must[map[string]StockOutcome](r.fixture)(r.g.InspectEvents(context.Background(), r.sku, []string{ev.EventID}))[ev.EventID]
+	require.Equal(rt, want, modelEvent{known.Applied, known.Delta, known.Reason, known.Movement}, "what the event's id tells later")
+	require.Equal(rt, out.N, known.N)
+	switch {
+	case kept:
+		r.reached["stock repeat"]++
+	case !want.applied:
+		r.reached[ev.Kind+" "+want.reason]++
+	default:
+		r.reached[ev.Kind+" ok"]++
+	}
+	r.did(rt, "stock", out.Verdict, OK)
+}
+
+func (r *run) stepRestock(rt *rapid.T) {
+	r.stockEvent(rt, contract.StockEvent{EventID: r.event(rt), Kind: contract.StockRestock, Units: rapid.Int64Range(1, 3).Draw(rt, "units")})
+}
+
+func (r *run) stepCorrect(rt *rapid.T) {
+	r.stockEvent(rt, contract.StockEvent{
+		EventID: "c" + r.event(rt), Kind: contract.StockCorrection, Delta: rapid.SampledFrom([]int64{-2, -1, 1}).Draw(rt, "delta"),
+		AllowShortfall: rapid.Bool().Draw(rt, "allow shortfall"),
+	})
+}
+
+func (r *run) stepLevel(rt *rapid.T) {
+	r.n++
+	r.stockEvent(rt, contract.StockEvent{
+		EventID: fmt.Sprint("l", r.n), Kind: contract.StockLevel, Units: rapid.Int64Range(0, 5).Draw(rt, "units"),
+		Version: r.m.level + rapid.Int64Range(0, 2).Draw(rt, "version"), CountsSold: rapid.Int64Range(0, r.m.sold+r.m.returned+1).Draw(rt, "counts sold"),
+		AllowShortfall: rapid.Bool().Draw(rt, "allow shortfall"),
+	})
+}
+
+func (r *run) stepReturn(rt *rapid.T) {
+	r.n++
+	r.stockEvent(rt, contract.StockEvent{
+		EventID: fmt.Sprint("r", r.n), Kind: contract.StockReturn, ReturnID: fmt.Sprint("rma", rapid.IntRange(0, 40).Draw(rt, "return")),
+		HoldID: r.pickHold(rt, contract.HoldSold), Units: rapid.Int64Range(1, 2).Draw(rt, "units"), Resell: rapid.Bool().Draw(rt, "resell"),
+	})
+}
+
+// stepJoin joins, and one time in five repeats an earlier join.
+func (r *run) stepJoin(rt *rapid.T) {
+	id, person := r.id(contract.EntryID), r.person(rt)
+	if rapid.IntRange(0, 4).Draw(rt, "repeat") == 0 && len(r.entries) > 0 {
+		id = rapid.SampledFrom(r.entries).Draw(rt, "entry")
+		person = r.m.entries[id].person
+	}
+	r.join(rt, id, person, rapid.Int64Range(1, 2).Draw(rt, "units"))
+}
+
+func (r *run) join(rt *rapid.T, id, person string, units int64) {
+	out := must[JoinOutcome](r.fixture)(r.g.Join(context.Background(), JoinRequest{
+		SKU: r.sku, EntryID: id, Person: person, Units: units, Sealed: []byte("sealed"),
+	}))
+	r.m.sweep()
+	want, created := r.m.join(id, person, units)
+	if want == "" {
+		r.did(rt, "join", out.Verdict, Ended)
+		return
+	}
+	require.Equal(rt, want, out.Entry.ID)
+	require.Equal(rt, created, out.Created)
+	switch {
+	case created:
+		r.entries = append(r.entries, want)
+	case r.m.entries[want].state.Live():
+		r.reached["join existing"]++
+	default:
+		r.reached["join ended"]++
+	}
+	r.did(rt, "join", out.Verdict, OK)
+}
+
+func (r *run) stepAck(rt *rapid.T) { r.acks(rt, r.pick(rt, r.entries, contract.EntryID)) }
+
+func (r *run) acks(rt *rapid.T, id string) {
+	out := r.ack(id)
+	r.m.sweep()
+	r.did(rt, "ack", out.Verdict, r.m.ack(id))
+}
+
+func (r *run) stepAdoptOffer(rt *rapid.T) {
+	id := r.pick(rt, r.holds, contract.HoldID)
+	out := must[HoldOutcome](r.fixture)(r.g.AdoptOffer(context.Background(), r.sku, id))
+	r.m.sweep()
+	want := Unknown
+	if r.m.holds[id] != nil {
+		want = OK
+	}
+	r.m.drop("o:" + id)
+	r.did(rt, "adopt_offer", out.Verdict, want)
+}
+
+func (r *run) stepLeave(rt *rapid.T) {
+	id := r.pick(rt, r.entries, contract.EntryID)
+	state := rapid.SampledFrom([]contract.EntryState{contract.EntryLeft, contract.EntryExpired, contract.EntryRemoved}).Draw(rt, "end")
+	owner := rapid.Bool().Draw(rt, "by its workflow")
+	out := must[EntryOutcome](r.fixture)(r.g.Leave(context.Background(), LeaveRequest{SKU: r.sku, EntryID: id, State: state, Owner: owner}))
+	r.m.sweep()
+	r.did(rt, "leave", out.Verdict, r.m.leave(id, state, owner))
+}
+
+func (r *run) stepTold(rt *rapid.T) {
+	id := r.pickHold(rt, contract.HoldOffered)
+	sent := rapid.Bool().Draw(rt, "sent")
+	out := r.told(id, sent)
+	r.m.sweep()
+	r.did(rt, "told", out.Verdict, r.m.told(id, sent))
+}
+
+func (r *run) stepSettings(rt *rapid.T) {
+	limit := rapid.SampledFrom([]int64{0, 1, 2}).Draw(rt, "limit")
+	r.settings(rt, SettingsRequest{Limit: &limit})
+}
+
+// stepLimit reserves under the tightest limit and lifts it again.
+func (r *run) stepLimit(rt *rapid.T) {
+	limit := int64(1)
+	r.settings(rt, SettingsRequest{Limit: &limit})
+	r.stepReserve(rt)
+	limit = 0
+	r.settings(rt, SettingsRequest{Limit: &limit})
+}
+
+// stepEnd ends the sale, tries what an ended sale refuses, and opens it again.
+func (r *run) stepEnd(rt *rapid.T) {
+	ends := time.UnixMilli(r.m.ms())
+	r.settings(rt, SettingsRequest{Ends: &ends})
+	r.stepJoin(rt)
+	r.stepReserve(rt)
+	r.stepTold(rt)
+	ends = time.Time{}
+	r.settings(rt, SettingsRequest{Ends: &ends})
+}
+
+func (r *run) settings(rt *rapid.T, req SettingsRequest) {
+	req.SKU = r.sku
+	out := must[Base](r.fixture)(r.g.Settings(context.Background(), req))
+	r.m.sweep()
+	if req.Limit != nil {
+		r.m.setLimit(*req.Limit)
+	}
+	if req.Ends != nil {
+		r.m.ends = 0
+		if !req.Ends.IsZero() {
+			r.m.ends = req.Ends.UnixMilli()
+		}
+	}
+	r.did(rt, "settings", out.Verdict, OK)
+}
+
+func (r *run) stepLapse(rt *rapid.T) {
+	id := r.pickHold(rt, contract.HoldOffered)
+	out := r.lapse(id)
+	r.m.sweep()
+	r.did(rt, "lapse", out.Verdict, r.m.lapse(id))
+}
+
+// stepToldWhilePaused, stepLapseDue and stepDeadPress go straight to states that
+// chance alone seldom meets.
+func (r *run) stepToldWhilePaused(rt *rapid.T) {
+	r.setPaused(rt, true)
+	r.stepTold(rt)
+	r.stepReserve(rt)
+	r.setPaused(rt, false)
+}
+
+func (r *run) stepLapseDue(rt *rapid.T) {
+	id := r.pickHold(rt, contract.HoldOffered)
+	if h := r.m.holds[id]; h != nil && h.state == contract.HoldOffered {
+		early := rapid.Int64Range(0, 1).Draw(rt, "ms early")
+		r.move(time.Duration(max(0, h.deadline-r.m.ms()-early)) * time.Millisecond)
+	}
+	out := r.lapse(id)
+	r.m.sweep()
+	r.did(rt, "lapse", out.Verdict, r.m.lapse(id))
+}
+
+func (r *run) stepPause(rt *rapid.T) {
+	r.setPaused(rt, rapid.IntRange(0, 3).Draw(rt, "paused") == 0)
+}
+
+func (r *run) setPaused(rt *rapid.T, paused bool) {
+	out := r.pause(paused)
+	r.m.sweep()
+	r.m.paused = paused
+	r.did(rt, "pause", out.Verdict, OK)
+}
+
+func (r *run) stepDrain(rt *rapid.T) {
+	out := r.drain()
+	r.m.sweep()
+	r.did(rt, "drain", out.Verdict, OK)
+	var got []string
+	for _, item := range out.Items {
+		member := "s:" + item.EntryID
+		switch item.Kind {
+		case ItemOffer:
+			member = "o:" + item.HoldID
+		case ItemEnd:
+			member = "e:" + item.EntryID
+		}
+		got = append(got, member)
+	}
+	require.Equal(rt, r.m.drain(), got)
+}
