@@ -15,6 +15,7 @@ type Config struct {
 	HTTP     HTTP     `mapstructure:"http"`
 	Redis    Redis    `mapstructure:"redis"`
 	Temporal Temporal `mapstructure:"temporal"`
+	Worker   Worker   `mapstructure:"worker"`
 	Gate     Gate     `mapstructure:"gate"`
 	Hold     Hold     `mapstructure:"hold"`
 	Offer    Offer    `mapstructure:"offer"`
@@ -61,6 +62,12 @@ type Temporal struct {
 	Address   string   `mapstructure:"address"`
 	Namespace string   `mapstructure:"namespace"`
 	UIOrigins []string `mapstructure:"ui_origins"` // pages that may ask the codec endpoint
+}
+
+// Worker is the version by which Temporal knows a worker: see docs/deploy.md.
+type Worker struct {
+	Deployment string `mapstructure:"deployment"`
+	BuildID    string `mapstructure:"build_id"` // empty: unversioned
 }
 
 // Gate is the Lua gate.

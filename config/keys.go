@@ -43,6 +43,9 @@ var keys = []key{
 	{name: "temporal.namespace", def: "", doc: "Its namespace. Empty: as the `TEMPORAL_*` variables say, else `default`."},
 	{name: "temporal.ui_origins", def: []string{}, rule: uiOrigins(), doc: "Where Temporal's UI is opened, as browsers write it. Its pages may ask `/codec` of the ops listener to decrypt, without a key: see [privacy.md](privacy.md)."},
 
+	{name: "worker.deployment", def: "holdfast", rule: deploymentName(), doc: "The Worker Deployment of Temporal that versions of the worker belong to."},
+	{name: "worker.build_id", def: "", rule: buildID(), doc: "This worker's version in it, such as a commit. It gets work when it is made current: see [deploy.md](deploy.md). Empty: unversioned, gets work at once."},
+
 	{name: "gate.lease", def: 10 * time.Second, rule: between(2*time.Second, time.Minute), doc: "Within this time a fresh hold must be known to its workflow, else its units are free again."},
 	{name: "gate.reopen_wait", def: time.Duration(0), rule: reopenWait(), doc: "How long a gate that closed itself stays closed before it is checked. 0: gate.lease + 10s."},
 	{name: "gate.record_retention", def: 30 * day, rule: seconds(time.Minute, 3650*day), doc: "How long ended holds and entries are remembered."},

@@ -60,6 +60,21 @@ func seconds(least, most time.Duration) rule {
 	})
 }
 
+// Temporal wants no dot and no colon in the name of a deployment, and nothing
+// that begins with two underscores.
+var (
+	deploymentForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
+	buildForm      = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._+-]{0,99})?$`)
+)
+
+func deploymentName() rule {
+	return must("1 to 100 letters, digits, `_` or `-`, a letter or digit first", func(v string, _ *Config) bool { return deploymentForm.MatchString(v) })
+}
+
+func buildID() rule {
+	return must("at most 100 letters, digits, `.`, `_`, `+` or `-`, a letter or digit first; or empty", func(v string, _ *Config) bool { return buildForm.MatchString(v) })
+}
+
 func reopenWait() rule {
 	return must("at least gate.lease, at most 1h, in whole seconds; 0 for gate.lease + 10s", func(v time.Duration, c *Config) bool {
 		return v == 0 || v >= c.Gate.Lease && v <= time.Hour && v%time.Second == 0

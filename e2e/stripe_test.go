@@ -50,15 +50,15 @@ func newStripeHouse(t *testing.T) *stripeHouse {
 	return h
 }
 
-// told is what the door answers to an event.
-type told struct {
+// reception is what the door answers to an event.
+type reception struct {
 	Kind      string `json:"kind"`
 	Outcome   string `json:"outcome"`
 	PaymentID string `json:"payment_id"`
 }
 
 // deliver sends an event until it is taken, as Stripe does.
-func (h *stripeHouse) deliver(t *testing.T, kind, id string) (out told) {
+func (h *stripeHouse) deliver(t *testing.T, kind, id string) (out reception) {
 	t.Helper()
 	body := h.stripe.Event(kind, id, nil)
 	require.NoError(t, until(t.Context(), kind+" is taken", func() error {

@@ -85,6 +85,11 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	defer cancel()
 	background.Go(func() { wakeBooks(ctx, gate, l, log) })
 	w := newWorkers(c, cfg, gate, l, ring, sender, port, shop)
+	if cfg.Worker.BuildID != "" {
+		background.Go(func() {
+			sayVersion(ctx, c.WorkerDeploymentClient().GetHandle(cfg.Worker.Deployment), cfg, namespace, log)
+		})
+	}
 	if !answered {
 		background.Go(func() {
 			if err := connect.CheckRedisLater(ctx, rdb, log); err != nil {
@@ -123,6 +128,7 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 		WorkerStopTimeout:           stopTimeout,
 		DeadlockDetectionTimeout:    deadlockTimeout,
 		OnFatalError:                func(err error) { w.fatal <- err },
+		DeploymentOptions:           deploymentOptions(cfg),
 	}
 	guard := activities.Guard{Waker: l, ReopenSeconds: reopenSeconds(cfg), Tell: cfg.Events.On()}
 

@@ -21,14 +21,26 @@ type Registry interface {
 	RegisterWorkflowWithOptions(w any, options workflow.RegisterOptions)
 }
 
-// Register registers every workflow by its name on the wire.
+// Register registers every workflow by its name on the wire, and says what
+// becomes of its open runs when a new version of the worker is made current. A
+// run that ends within days stays with the version that began it. One that may
+// live for months goes on with the new one, which the replay tests vouch for.
 func Register(r Registry) {
-	r.RegisterWorkflowWithOptions(Hold, workflow.RegisterOptions{Name: contract.HoldWorkflow})
-	r.RegisterWorkflowWithOptions(WaitlistEntry, workflow.RegisterOptions{Name: contract.WaitlistEntryWorkflow})
-	r.RegisterWorkflowWithOptions(Stock, workflow.RegisterOptions{Name: contract.StockWorkflow})
-	r.RegisterWorkflowWithOptions(Payment, workflow.RegisterOptions{Name: contract.PaymentWorkflow})
-	r.RegisterWorkflowWithOptions(Reconcile, workflow.RegisterOptions{Name: contract.ReconcileWorkflow})
-	r.RegisterWorkflowWithOptions(Event, workflow.RegisterOptions{Name: contract.EventWorkflow})
+	pinned, upgraded := workflow.VersioningBehaviorPinned, workflow.VersioningBehaviorAutoUpgrade
+	for _, w := range []struct {
+		name string
+		run  any
+		open workflow.VersioningBehavior
+	}{
+		{contract.HoldWorkflow, Hold, pinned},
+		{contract.WaitlistEntryWorkflow, WaitlistEntry, upgraded},
+		{contract.StockWorkflow, Stock, upgraded},
+		{contract.PaymentWorkflow, Payment, pinned},
+		{contract.ReconcileWorkflow, Reconcile, upgraded},
+		{contract.EventWorkflow, Event, upgraded},
+	} {
+		r.RegisterWorkflowWithOptions(w.run, workflow.RegisterOptions{Name: w.name, VersioningBehavior: w.open})
+	}
 }
 
 // gateStep runs one verb of the gate: as a local activity, which costs one event
