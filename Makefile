@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 BIN := .bin
 
-.PHONY: help dev demo build temporal temporal-cli fmt lint unit e2e screenshots test test-long needs clean
+.PHONY: help dev demo build temporal temporal-cli fmt lint unit e2e screenshots corpus test test-long needs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,11 @@ e2e: needs build temporal temporal-cli ## stories on real Temporal and Redis wit
 
 screenshots: needs build temporal ## make the pictures of the Temporal UI in docs/images anew
 	SCREENSHOTS=$(CURDIR)/docs/images $(STORIES) -run '^TestAnOperatorReadsTheUI$$' ./e2e
+
+# docs/deploy.md says when.
+corpus: needs build temporal ## play every path on real servers and keep the histories for the replay tests
+	$(STORIES) -run '^TestHistories$$' ./e2e -corpus
+	go test -count=1 -run '^TestEveryKeptHistoryReplays$$' ./workflows
 
 test: ## everything that must pass: lint, unit, e2e
 	@$(MAKE) --no-print-directory lint

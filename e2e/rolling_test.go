@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"holdfast/dev/stack"
+	"holdfast/e2e/history"
 )
 
 const deploymentName = "holdfast"
@@ -45,18 +45,17 @@ func (h *house) makeCurrent(t *testing.T, build string) {
 }
 
 // builds are the versions that completed a run's workflow tasks, each named
-// once for a row of tasks. A failed or timed-out task is an error.
+// once for a row of tasks. A task that failed is an error.
 func (h *house) builds(ctx context.Context, id string) ([]string, error) {
+	got, err := history.Of(ctx, h.temporal, id, "")
+	if err != nil {
+		return nil, err
+	}
+	if failed := history.Failed(got); failed != "" {
+		return nil, fmt.Errorf("%s, %s", id, failed)
+	}
 	var row []string
-	history := h.temporal.GetWorkflowHistory(ctx, id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for history.HasNext() {
-		e, err := history.Next()
-		if err != nil {
-			return nil, err
-		}
-		if failed := failedTask(e); failed != nil {
-			return nil, fmt.Errorf("%s: %w", id, failed)
-		}
+	for _, e := range got.GetEvents() {
 		done := e.GetWorkflowTaskCompletedEventAttributes()
 		if done == nil {
 			continue
@@ -67,18 +66,6 @@ func (h *house) builds(ctx context.Context, id string) ([]string, error) {
 		}
 	}
 	return row, nil
-}
-
-// failedTask complains of an event that says that a workflow task did not end
-// well.
-func failedTask(e *historypb.HistoryEvent) error {
-	switch {
-	case e.GetWorkflowTaskFailedEventAttributes() != nil:
-		return fmt.Errorf("event %d: workflow task failed: %s", e.GetEventId(), e.GetWorkflowTaskFailedEventAttributes().GetFailure().GetMessage())
-	case e.GetWorkflowTaskTimedOutEventAttributes().GetTimeoutType() == enumspb.TIMEOUT_TYPE_START_TO_CLOSE:
-		return fmt.Errorf("event %d: workflow task timed out", e.GetEventId())
-	}
-	return nil
 }
 
 // runsOn waits until a run has a version: the one that it is pinned to, or the

@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/dev/stack"
+)
+
+var errNotYet = errors.New("not yet")
+
+// pathsOfATroubledHouse need a part that is down, and are walked one by one in
+// this order.
+var pathsOfATroubledHouse = []path{
+	{"redis is away", func(t *testing.T, p *play) {
+		late := p.walkIn(t, p.shop, "late")
+		sold := p.walkIn(t, p.shop, "sold-after-an-outage")
+		redis := p.Child(stack.Redis)
+		require.NoError(t, redis.Suspend())
+		p.signal(t, late, "release", money{"reason": "shop"})
+		p.signal(t, sold, "payment-succeeded", euros("pay_1", 500))
+		p.happened(t, late, "the release waits for Redis", scheduled("ReleaseHold"))
+		p.happened(t, sold, "the sale waits for Redis", scheduled("ConfirmHold"))
+		p.signal(t, late, "payment-succeeded", euros("pay_late", 500))
+		require.NoError(t, redis.Resume())
+		p.ended(t, "hold-late", late)
+		p.ended(t, "hold-sold-after-an-outage", sold)
+		p.settled(t, "payment-late", paymentID(late, "pay_late"), "refund-pending")
+	}},
+	// What comes while no worker runs is one task when one does. This one asks a
+	// shop for refunds and a provider for texts.
+	{"the worker is away", func(t *testing.T, p *play) {
+		twice := p.walkIn(t, p.shop, "paid-twice")
+		inTime := p.walkIn(t, p.quick, "paid-in-time")
+		require.NoError(t, p.Child(stack.Worker).Stop())
+		p.signal(t, twice, "payment-succeeded", euros("pay_1", 500))
+		p.signal(t, twice, "payment-succeeded", euros("pay_2", 500))
+		p.signal(t, inTime, "payment-succeeded", euros("pay_1", 500))
+		p.happened(t, inTime, "the deadline", timerFired)
+
+		provider := newTexter(t, phone(99))
+		desk := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+		t.Cleanup(desk.Close)
+		env := []string{
+			"HOLDFAST_PAYMENT_PROVIDER", "webhook", "HOLDFAST_PAYMENT_WEBHOOK_URL", desk.URL,
+			"HOLDFAST_PAYMENT_WEBHOOK_SECRETS", "whsec_cmVmdW5kcy1vZi10aGUtc2hvcC1vZi10aGUtc3Rvcnk=", "HOLDFAST_GATE_REOPEN_WAIT", "5s",
+		}
+		for name, value := range provider.env() {
+			env = append(env, name, value)
+		}
+		other := p.worker(t, env...)
+		p.ended(t, "hold-paid-twice", twice)
+		p.ended(t, "hold-paid-in-time", inTime)
+		second := paymentID(twice, "pay_2")
+		p.status(t, second, "is with the shop", inState("refund-reported"))
+		p.signal(t, second, "refund-settled", map[string]string{"reference": "re_1"})
+		p.ended(t, "payment-second", second)
+
+		require.NoError(t, p.shop.Open(t.Context(), "unreachable", "Chair"))
+		e, err := p.shop.Join(t.Context(), "unreachable", phone(99))
+		require.NoError(t, err)
+		p.ended(t, "entry-unreachable", e.EntryID)
+		require.NoError(t, other.Stop())
+		require.NoError(t, p.Child(stack.Worker).Start(t.Context()))
+	}},
+	{"redis restarts", func(t *testing.T, p *play) {
+		ctx := t.Context()
+		const kept, lost = "kept", "lost"
+		p.opened(t, kept, 1)
+		p.opened(t, lost, 1)
+		require.NoError(t, p.Child(stack.Redis).Stop())
+		require.NoError(t, p.Child(stack.Redis).Start(ctx))
+		require.NoError(t, p.redis.Del(ctx, "hf:{"+lost+"}:stock").Err())
+		for _, sku := range []string{kept, lost} {
+			a, err := p.shop.AskHold(ctx, sku, "walk-in", sku)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusServiceUnavailable, a.Status, a)
+		}
+		for _, sku := range []string{kept, lost} {
+			var report struct {
+				Opened      bool     `json:"opened"`
+				Differences []string `json:"differences"`
+			}
+			require.NoError(t, until(ctx, sku+" is checked", func() error {
+				return p.temporal.GetWorkflow(ctx, "reconcile."+sku, "").Get(ctx, &report)
+			}))
+			require.Equal(t, sku == kept, report.Opened, fmt.Sprint(report.Differences))
+		}
+		p.keep("reconcile-opened", "reconcile."+kept, "")
+		p.keep("reconcile-closed", "reconcile."+lost, "")
+	}},
+}
