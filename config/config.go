@@ -64,10 +64,13 @@ type Temporal struct {
 	UIOrigins []string `mapstructure:"ui_origins"` // pages that may ask the codec endpoint
 }
 
-// Worker is the version by which Temporal knows a worker: see docs/deploy.md.
+// Worker is the version by which Temporal knows a worker, see docs/deploy.md, and
+// how much it does at once.
 type Worker struct {
-	Deployment string `mapstructure:"deployment"`
-	BuildID    string `mapstructure:"build_id"` // empty: unversioned
+	Deployment    string `mapstructure:"deployment"`
+	BuildID       string `mapstructure:"build_id"` // empty: unversioned
+	MaxTasks      int    `mapstructure:"max_tasks"`
+	MaxActivities int    `mapstructure:"max_activities"`
 }
 
 // Gate is the Lua gate.

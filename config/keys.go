@@ -45,6 +45,8 @@ var keys = []key{
 
 	{name: "worker.deployment", def: "holdfast", rule: deploymentName(), doc: "The Worker Deployment of Temporal that versions of the worker belong to."},
 	{name: "worker.build_id", def: "", rule: buildID(), doc: "This worker's version in it, such as a commit. It gets work when it is made current: see [deploy.md](deploy.md). Empty: unversioned, gets work at once."},
+	{name: "worker.max_tasks", def: 1000, rule: whole(2, 100_000), doc: "Workflow tasks, each with its calls of the gate, that one worker has in hand at once. Fewer spare a small machine."},
+	{name: "worker.max_activities", def: 1000, rule: whole(1, 100_000), doc: "Activities that one worker runs at once: texts, refunds, and what waits for a gate that does not answer."},
 
 	{name: "gate.lease", def: 10 * time.Second, rule: between(2*time.Second, time.Minute), doc: "Within this time a fresh hold must be known to its workflow, else its units are free again."},
 	{name: "gate.reopen_wait", def: time.Duration(0), rule: reopenWait(), doc: "How long a gate that closed itself stays closed before it is checked. 0: gate.lease + 10s."},

@@ -32,6 +32,8 @@ var bad = map[string][]string{
 	"temporal.ui_origins":     {"temporal.example", "https://temporal.example/", "https://Temporal.example", "https://temporal.example:443", "http://temporal.example:80", "*", "https://temporal.example/ui", "https://temporal.example", "https://a.example,"},
 	"worker.deployment":       {"", "shop.eu", "shop:eu", "__shop", "a b", strings.Repeat("x", 101)},
 	"worker.build_id":         {"1:2", "__v1", "a b", ".1", strings.Repeat("x", 101)},
+	"worker.max_tasks":        {"1", "100001", ""},
+	"worker.max_activities":   {"0", "-1", ""},
 	"gate.lease":              {"1s", "61s", ""},
 	"gate.reopen_wait":        {"9s", "61m", "10500ms", "-1s", ""},
 	"gate.record_retention":   {"0", "-1h", "59s", ""},

@@ -129,6 +129,10 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 		DeadlockDetectionTimeout:    deadlockTimeout,
 		OnFatalError:                func(err error) { w.fatal <- err },
 		DeploymentOptions:           deploymentOptions(cfg),
+
+		MaxConcurrentWorkflowTaskExecutionSize:  cfg.Worker.MaxTasks,
+		MaxConcurrentLocalActivityExecutionSize: cfg.Worker.MaxTasks,
+		MaxConcurrentActivityExecutionSize:      cfg.Worker.MaxActivities,
 	}
 	guard := activities.Guard{Waker: l, ReopenSeconds: reopenSeconds(cfg), Tell: cfg.Events.On()}
 
