@@ -139,6 +139,7 @@ func TestOfferTextOnlyWhenTheGateSaysSo(t *testing.T) {
 	}
 }
 
+// B114: the type and whether it is retried are those of the outermost error.
 func TestTextRefusalsAreTyped(t *testing.T) {
 	for class, want := range map[sms.Class]string{
 		sms.Never: contract.ErrTextNever, sms.Later: contract.ErrTextLater, sms.StopAll: contract.ErrTextStopAll,

@@ -256,7 +256,7 @@ func (p *play) leave(t *testing.T, entry string) {
 	require.Equal(t, http.StatusNoContent, a.Status, a)
 }
 
-// aBookIsContinued rings a book's bell until its run is full, with deliveries in
+// aBookIsContinued, B104 and B105: it rings a book's bell until its run is full, with deliveries in
 // between; each of them counts once.
 func aBookIsContinued(t *testing.T, p *play) {
 	const sku, rings = "continued", 5200

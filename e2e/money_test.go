@@ -20,7 +20,8 @@ func paymentID(holdID, ref string) string {
 }
 
 // Money that met no live hold gets an owner, which stays open until the money
-// has gone back; the payment that made a sale is never refunded.
+// has gone back; the payment that made a sale is never refunded. B107: none of it
+// starts a hold.
 func TestMoneyThatMetNoLiveHold(t *testing.T) {
 	ctx := t.Context()
 	h := sharedHouse(t)

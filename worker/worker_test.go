@@ -32,6 +32,7 @@ func (a attributesOf) ListSearchAttributes(_ context.Context, in *operatorservic
 	return &operatorservice.ListSearchAttributesResponse{CustomAttributes: a}, nil
 }
 
+// B115, without a server; with one: TestANamespaceWithoutSearchAttributesIsRefused.
 func TestSearchAttributesAreChecked(t *testing.T) {
 	all := attributesOf{
 		contract.SKUAttribute:   enumspb.INDEXED_VALUE_TYPE_KEYWORD_LIST,

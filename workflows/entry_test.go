@@ -49,6 +49,7 @@ func (w *world) causesOfTexts() (out []string) {
 	return out
 }
 
+// B106: half a year is one timer and two calls of the gate.
 func TestEntryExpiresAfterHalfAYearWithoutAnotherText(t *testing.T) {
 	w := joined(t)
 	w.at(200*day, func() { t.Error("the entry should have closed") })

@@ -235,6 +235,7 @@ func TestHoldReleased(t *testing.T) {
 	}
 }
 
+// B113: a cancelled hold gives its unit back, in whatever it was doing.
 func TestHoldCancelledBeforeItIsSold(t *testing.T) {
 	for name, before := range map[string]func(w *world){
 		"at its start": func(*world) {},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"holdfast/contract"
 )
@@ -15,6 +16,9 @@ const maxUnits = 1_000_000_000 // of one event
 func validateEvent(ev contract.StockEvent) error {
 	if err := validateName("event_id", ev.EventID); err != nil {
 		return err
+	}
+	if n := utf8.RuneCountInString(ev.Reason) + utf8.RuneCountInString(ev.Actor); n > maxSaid {
+		return fmt.Errorf("reason and actor have %d characters, at most %d", n, maxSaid)
 	}
 	switch ev.Kind {
 	case contract.StockRestock:
@@ -45,11 +49,18 @@ func validateEvent(ev contract.StockEvent) error {
 		contract.StockRestock, contract.StockCorrection, contract.StockReturn, contract.StockLevel)
 }
 
+// maxName bounds an id, in characters: the book carries hundreds from run to run,
+// and a payload that the server refuses would end it.
+const maxName = 128
+
 // validateName wants a name of one line: the gate keeps event ids and return ids
 // side by side and tells them apart by a line break.
 func validateName(member, name string) error {
 	if name == "" || strings.ContainsFunc(name, unicode.IsControl) {
 		return fmt.Errorf("%s %q is empty or has control characters", member, name)
+	}
+	if n := utf8.RuneCountInString(name); n > maxName {
+		return fmt.Errorf("%s has %d characters, at most %d", member, n, maxName)
 	}
 	return nil
 }

@@ -150,6 +150,8 @@ func TestStockRefusesWhatIsNoEvent(t *testing.T) {
 		returned("l", "r", 0, true), returned("m", "", 1, true), returned("n", "r\n", 1, true),
 		strange(returned("o", "r", 1, true), func(ev *contract.StockEvent) { ev.HoldID = "" }),
 		strange(returned("p", "r", 1, true), func(ev *contract.StockEvent) { ev.HoldID = "entry_7hlieilch25wm6nd74gjabh6uu" }),
+		restock(strings.Repeat("q", 129), 1), returned("r", strings.Repeat("r", 129), 1, true),
+		strange(restock("s", 1), func(ev *contract.StockEvent) { ev.Reason = strings.Repeat("s", 501) }),
 	}
 	w := newWorld(t)
 	w.at(time.Minute, func() {
@@ -213,6 +215,8 @@ func TestStockPendingEventsSurviveTheNextRun(t *testing.T) {
 	require.EqualValues(t, 52, out.Book.Received)
 }
 
+// B104, B105: what arrives together with the roll-over is in the next run's book.
+// On real servers: the story of a book that is continued, in the long form.
 func TestStockRollsOverByItself(t *testing.T) {
 	w := newWorld(t)
 	w.at(time.Minute-time.Millisecond, func() {
@@ -228,6 +232,7 @@ func TestStockRollsOverByItself(t *testing.T) {
 	require.Equal(t, 1, len(out.Book.Pending)+len(out.Book.Events))
 }
 
+// B118: what a book carries from run to run stays far below what the server takes.
 func TestStockRemembersTheLastEvents(t *testing.T) {
 	w := newWorld(t)
 	in := contract.StockInput{SKU: chair, Book: openBook()}
@@ -242,6 +247,15 @@ func TestStockRemembersTheLastEvents(t *testing.T) {
 	require.Len(t, out.Book.Events, 500)
 	require.Equal(t, "old1", out.Book.Events[0].EventID)
 	require.Equal(t, "e2", out.Book.Events[499].EventID)
+
+	for i := range out.Book.Events {
+		out.Book.Events[i] = contract.BookEvent{
+			EventID: strings.Repeat("\u00e9", 128), Kind: contract.StockCorrection, Applied: true, Delta: -1_000_000_000, Reason: "would-oversell",
+		}
+	}
+	largest, err := converter.GetDefaultDataConverter().ToPayload(out)
+	require.NoError(t, err)
+	require.Less(t, len(largest.GetData()), 512<<10, "bytes of the largest book; the server refuses 2 MiB")
 }
 
 func TestStockDrains(t *testing.T) {
