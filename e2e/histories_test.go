@@ -29,9 +29,9 @@ const (
 	textsDir     = "testdata/histories"
 )
 
-// told are the histories that are kept as texts, to be read by people and to show
+// asTexts are the histories that are kept as texts, to be read by people and to show
 // what a change does to them.
-var told = map[string]string{
+var asTexts = map[string]string{
 	"hold-sold-by-update": "happy-path",
 	"hold-expired":        "expiry",
 	"payment-refunded":    "late-refund",
@@ -102,7 +102,7 @@ func TestHistories(t *testing.T) {
 	if *corpus {
 		write(t, histories)
 	}
-	for name, file := range told {
+	for name, file := range asTexts {
 		want, err := os.ReadFile(filepath.Join(textsDir, file+".txt"))
 		require.NoError(t, err)
 		require.Equal(t, string(want), history.Text(histories[name]), "%s; if this is meant, run make corpus", file)
@@ -127,7 +127,7 @@ func write(t *testing.T, histories map[string]*historypb.History) {
 		total += len(raw)
 		require.NoError(t, os.WriteFile(filepath.Join(historiesDir, file), raw, 0o644))
 	}
-	for name, file := range told {
+	for name, file := range asTexts {
 		require.NoError(t, os.WriteFile(filepath.Join(textsDir, file+".txt"), []byte(history.Text(histories[name])), 0o644))
 	}
 	t.Logf("%d histories, %d bytes", len(histories), total)

@@ -196,10 +196,8 @@ func (h *hold) step() error {
 	case h.cancelled():
 		h.cancels = true
 		return h.giveBack(contract.ReasonCancelled, "cancel")
-	case h.why.reason == contract.ReasonExpired:
-		return h.expire()
 	default:
-		return h.giveBack(h.why.reason, h.why.actor)
+		return h.expire()
 	}
 }
 

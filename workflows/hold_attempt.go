@@ -11,7 +11,6 @@ import (
 	"holdfast/activities"
 	"holdfast/contract"
 	port "holdfast/payment"
-	"holdfast/redis"
 )
 
 var attemptActivities *activities.Attempts
@@ -33,7 +32,7 @@ type attempt struct {
 // begun remembers a payment that has started, when there is a provider that can
 // be asked about it.
 func (h *hold) begun(ref string) {
-	if !h.in.Settings.AsksProvider || ref == "" || utf8.RuneCountInString(ref) > maxRef {
+	if !h.in.Settings.AsksProvider || ref == "" || utf8.RuneCountInString(ref) > contract.MaxPaymentRef {
 		return
 	}
 	for _, a := range h.attempts {
@@ -55,16 +54,17 @@ func (h *hold) begunAfter(ref string) bool {
 
 // expire gives the units back at the deadline. Payments that had started are
 // asked about first: one that was paid makes the sale, one that is open is ended.
-// Whatever comes in meanwhile goes first, as money that arrives always does.
+// Whatever comes in meanwhile goes first, as money that arrives always does. A hold
+// that ends for another reason, and only waits for its lines, asks nobody.
 func (h *hold) expire() error {
-	if h.asking() {
+	if h.why.reason == contract.ReasonExpired && !h.apart() && h.asking() {
 		err := workflow.Await(h.ctx, func() bool { return h.words() == 0 || h.pending() || h.cancelled() })
 		if err != nil || h.words() > 0 {
 			return err
 		}
 		return h.hear()
 	}
-	if err := h.giveBack(contract.ReasonExpired, redis.ActorHoldTimer); err != nil {
+	if err := h.giveBack(h.why.reason, h.why.actor); err != nil {
 		return err
 	}
 	if h.status.State == contract.HoldExpired {
