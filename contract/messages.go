@@ -347,18 +347,6 @@ type RefundSettled struct {
 	Actor     string `json:"actor,omitempty"`
 }
 
-// RefundFailed says that a refund which the provider had taken did not go
-// through: the money is with the shop again.
-type RefundFailed struct {
-	Reference string `json:"reference,omitempty"`
-	Reason    string `json:"reason,omitempty"`
-}
-
-// RefundRetry is the payload of the update retry-refund.
-type RefundRetry struct {
-	Actor string `json:"actor,omitempty"`
-}
-
 // PaymentStatus answers the query status of a Payment.
 type PaymentStatus struct {
 	PaymentID  string `json:"payment_id"`

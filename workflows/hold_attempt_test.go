@@ -1,7 +1,6 @@
 package workflows_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -14,54 +13,6 @@ import (
 	"holdfast/payment"
 	"holdfast/redis"
 )
-
-// says is what the provider answers about an attempt; do runs first, in the
-// provider's time.
-type says struct {
-	status payment.Status
-	err    error
-	do     func()
-}
-
-var (
-	openThere  = says{status: payment.Status{State: payment.Unpaid}}
-	noAnswer   = says{err: silent}
-	nobodyKnew = says{status: payment.Status{State: payment.Unknown, Reason: "it is under way"}}
-)
-
-func paidThere(ref string, amount int64) says {
-	return says{status: payment.Status{State: payment.Paid, Ref: ref, Money: &contract.Money{Amount: amount, Currency: "EUR"}}}
-}
-
-// about answers a call of the provider and notes it; the last answer stays.
-func (p *provider) about(call string, at payment.Attempt, answers map[string][]says) (payment.Status, error) {
-	p.mu.Lock()
-	all := answers[at.Ref]
-	if len(all) == 0 {
-		all = []says{openThere}
-	}
-	if len(all) > 1 {
-		answers[at.Ref] = all[1:]
-	}
-	said := call + " " + at.Ref
-	if at.SaleRef != "" {
-		said += " beside " + at.SaleRef
-	}
-	p.calls = append(p.calls, said)
-	p.mu.Unlock()
-	if all[0].do != nil {
-		all[0].do()
-	}
-	return all[0].status, all[0].err
-}
-
-func (p *provider) Status(_ context.Context, at payment.Attempt) (payment.Status, error) {
-	return p.about("status", at, p.status)
-}
-
-func (p *provider) CancelAttempt(_ context.Context, at payment.Attempt) (payment.Status, error) {
-	return p.about("cancel", at, p.cancel)
-}
 
 // asking is a world whose provider can be asked; P1 is begun in the first minute.
 func asking(t *testing.T) *world {

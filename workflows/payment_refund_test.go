@@ -1,10 +1,8 @@
 package workflows_test
 
 import (
-	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,42 +11,6 @@ import (
 	"holdfast/contract"
 	"holdfast/payment"
 )
-
-// provider answers refund requests in turn, the last answer for ever; without
-// any it is nobody.
-type provider struct {
-	payment.Port
-	mu      sync.Mutex
-	answers []func() (payment.Receipt, error)
-	asked   []payment.Refund
-
-	status, cancel map[string][]says // by reference
-	calls          []string          // about attempts
-}
-
-func (p *provider) RequestRefund(_ context.Context, r payment.Refund) (payment.Receipt, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.asked = append(p.asked, r)
-	if len(p.answers) == 0 {
-		return payment.Receipt{}, payment.ErrNone
-	}
-	next := p.answers[0]
-	if len(p.answers) > 1 {
-		p.answers = p.answers[1:]
-	}
-	return next()
-}
-
-func takes(reference string, settled bool) func() (payment.Receipt, error) {
-	return func() (payment.Receipt, error) { return payment.Receipt{Reference: reference, Settled: settled}, nil }
-}
-
-func fails(err error) func() (payment.Receipt, error) {
-	return func() (payment.Receipt, error) { return payment.Receipt{}, err }
-}
-
-var silent = &payment.Error{Class: payment.Retry, Reason: "the provider does not answer", MaybeDone: true}
 
 // status asks the Payment what it is.
 func (w *world) status() contract.PaymentStatus {
