@@ -117,7 +117,7 @@ func TestNoMoreComesBackThanWasSold(t *testing.T) {
 
 // What is no sale has no return: an unknown id, another SKU's sale, a hold, one
 // that ended. The repeat of a return counts for as long as its sale is kept, also
-// long after its event was forgotten.
+// a year later, in its own event and in another.
 func TestOnlyASaleComesBackAndOnce(t *testing.T) {
 	f, other := open(t, 5), open(t, 1)
 	held, released := f.held(), f.held()
@@ -137,7 +137,9 @@ func TestOnlyASaleComesBackAndOnce(t *testing.T) {
 	}
 	_, decided, err := f.g.EventOutcome(t.Context(), f.sku, "e")
 	require.NoError(t, err)
-	require.False(t, decided, "the event is forgotten after its retention")
-	f.unmoved(func() { require.Equal(t, int64(1), f.event(ev).Delta, "the return is not") })
+	require.True(t, decided, "what was applied is remembered as long as its sale")
+	f.unmoved(func() { require.Equal(t, int64(1), f.event(ev).Delta) })
+	ev.EventID = "told once more"
+	f.unmoved(func() { require.Equal(t, int64(1), f.event(ev).Delta, "and so is the return") })
 	require.Equal(t, [4]int64{4, 1, 0, 1}, f.parts())
 }

@@ -35,10 +35,8 @@ if arg(7) == '1' and arg(4) ~= '' and h[H_CURRENCY] ~= '' and (arg(3) ~= h[H_AMO
   return finish_hold('amount-mismatch', h)
 end
 if S.on_hand < units then return finish_hold('shortfall', h) end
-if other then
-  give_back(other, get_hold(other), 'released', 'release', 'bought', arg(5))
-  settled = nil -- its units are the line's
-end
+-- Nobody eligible waits for its units, or the retake would have been refused.
+if other then give_back(other, get_hold(other), 'released', 'release', 'bought', arg(5)) end
 if retake then
   count(h[H_PERSON], units)
   h[H_RETAKEN] = 1

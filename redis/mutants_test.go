@@ -16,8 +16,6 @@ var mutants = []struct{ file, from, to string }{
 	{"confirm.lua", "if marked(h, ref) then", "if false then"},
 	{"confirm.lua", "if S.on_hand < units then", "if S.on_hand < 0 then"},
 	{"confirm.lua", "retake = open_to_all() >= units and", "retake ="},
-	{"confirm.lua", "  settled = nil", "  local _ = nil"},
-	{"adopt_hold.lua", "more or line_first()", "more"},
 	{"reserve.lua", "if line_first() and", "if false and"},
 	{"confirm.lua", "add('on_hand', -units)", "add('on_hand', 0)"},
 	{"drain.lua", "wait + taken - 1", "wait - taken"},

@@ -258,7 +258,7 @@ local function settle()
 end
 -- Before units are taken that are open to all: what this call's sweep has freed is
 -- the line's first, and what the line does not take is anybody's. After it a verb
--- may take, but must not free. Answers whether the bound was met: nothing can then
+-- must free nothing that somebody waits for. Answers whether the bound was met: nothing can then
 -- be refused for good.
 local function line_first()
   settle()
