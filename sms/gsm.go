@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+
+	"github.com/rivo/uniseg"
 )
 
 // GSM 03.38: what a segment can carry at seven bits a character. One character
@@ -22,7 +24,9 @@ const (
 )
 
 // Segments is how many segments a text is sent and billed as; 0 for an empty
-// one. A character never straddles two segments.
+// one. Nothing straddles two segments: neither an escape and its character, nor
+// the halves of a surrogate pair, nor, as Twilio counts, what people take for one
+// character.
 func Segments(body string) int {
 	widths, single, part := gsmWidths(body), gsmSingle, gsmPart
 	if widths == nil {
@@ -65,10 +69,22 @@ func gsmWidths(body string) []int {
 	return widths
 }
 
+// ucs2Widths is the 16-bit units of each character as people count them. One that
+// has more than a segment has room for is torn, at a code point.
 func ucs2Widths(body string) []int {
 	widths := make([]int, 0, len(body))
-	for _, r := range body {
-		widths = append(widths, utf16.RuneLen(r))
+	for g := uniseg.NewGraphemes(body); g.Next(); {
+		total, runes := 0, g.Runes()
+		for _, r := range runes {
+			total += utf16.RuneLen(r)
+		}
+		if total <= ucs2Part && g.Str() != "\r\n" {
+			widths = append(widths, total)
+			continue
+		}
+		for _, r := range runes {
+			widths = append(widths, utf16.RuneLen(r))
+		}
 	}
 	return widths
 }
