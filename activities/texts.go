@@ -77,9 +77,11 @@ func (a *Texts) SendJoined(ctx context.Context, in JoinedTextInput) (TextResult,
 	if position == 0 { // the input was sealed before the gate gave the place
 		position = entry.Position
 	}
+	link := a.PublicURL + "/w/" + in.EntryID
 	return a.send(ctx, sms.Text{
 		To:      in.Phone,
-		Body:    sms.JoinedBody(a.Shop, title, a.PublicURL+"/w/"+in.EntryID, position),
+		Body:    sms.JoinedBody(a.Shop, title, link, position),
+		Link:    link,
 		Cause:   sms.CauseJoined,
 		EntryID: in.EntryID,
 	})
@@ -115,10 +117,11 @@ func (a *Texts) SendOffer(ctx context.Context, in OfferTextInput) (TextResult, e
 		return TextResult{}, temporal.NewApplicationErrorWithOptions(err.Error(), contract.ErrBadRequest,
 			temporal.ApplicationErrorOptions{NonRetryable: true, Cause: err})
 	}
-	window := min(seconds(in.Settings.WindowSeconds), told.Left)
+	window, link := min(seconds(in.Settings.WindowSeconds), told.Left), a.PublicURL+"/r/"+token
 	out, err := a.send(ctx, sms.Text{
 		To:       in.Phone,
-		Body:     sms.OfferBody(a.Shop, title, a.PublicURL+"/r/"+token, window),
+		Body:     sms.OfferBody(a.Shop, title, link, window),
+		Link:     link,
 		Cause:    sms.CauseOffer,
 		EntryID:  in.EntryID,
 		HoldID:   in.HoldID,
@@ -139,24 +142,42 @@ func (a *Texts) title(ctx context.Context, sku string) (string, error) {
 	return about.Title, nil
 }
 
-// send types a refusal: never is final, the others are tried again.
+// send hands a text over, once: an attempt after the first may follow one whose
+// answer was lost, with the provider or with this worker, so it looks first.
 func (a *Texts) send(ctx context.Context, t sms.Text) (TextResult, error) {
-	receipt, err := a.Sender.Send(ctx, t)
-	if err == nil {
-		return TextResult{TextID: receipt.ID, Sent: receipt.Sent}, nil
+	if info := activity.GetInfo(ctx); info.Attempt > 1 {
+		receipt, found, err := a.Sender.Find(ctx, t, info.ScheduledTime)
+		if err != nil {
+			return TextResult{}, a.refused(ctx, err)
+		}
+		if found {
+			activity.GetLogger(ctx).Info("the text had been accepted before", "entry", t.EntryID, "cause", t.Cause, "text", receipt.ID)
+			return TextResult{TextID: receipt.ID, Sent: receipt.Sent}, nil
+		}
 	}
+	receipt, err := a.Sender.Send(ctx, t)
+	if err != nil {
+		return TextResult{}, a.refused(ctx, err)
+	}
+	return TextResult{TextID: receipt.ID, Sent: receipt.Sent}, nil
+}
+
+// refused types a refusal: never is final, the others are tried again. The
+// details are a contract.TextRefusal.
+func (a *Texts) refused(ctx context.Context, err error) error {
 	kind, opts := contract.ErrTextLater, temporal.ApplicationErrorOptions{Cause: err}
 	var refusal *sms.Error
 	if errors.As(err, &refusal) {
+		opts.Details = []any{contract.TextRefusal{Code: refusal.Code, OptedOut: refusal.OptedOut(), MaybeSent: refusal.MaybeSent}}
 		switch refusal.Class {
 		case sms.Never:
-			kind = contract.ErrTextNever
-			opts = temporal.ApplicationErrorOptions{Cause: err, NonRetryable: true, Category: temporal.ApplicationErrorCategoryBenign}
+			kind, opts.NonRetryable, opts.Category = contract.ErrTextNever, true, temporal.ApplicationErrorCategoryBenign
 		case sms.StopAll:
 			kind, opts.NextRetryDelay = contract.ErrTextStopAll, stopAllPause
 			activity.GetLogger(ctx).Error("no text can be sent: see to the provider's account", "error", err)
 		case sms.Later:
+			opts.NextRetryDelay = refusal.RetryAfter // 0: as the retry policy says
 		}
 	}
-	return TextResult{}, temporal.NewApplicationErrorWithOptions(err.Error(), kind, opts)
+	return temporal.NewApplicationErrorWithOptions(err.Error(), kind, opts)
 }

@@ -49,6 +49,10 @@ func (p *phoneBook) Send(_ context.Context, t sms.Text) (sms.Receipt, error) {
 	return sms.Receipt{ID: "SM1"}, nil
 }
 
+func (p *phoneBook) Find(context.Context, sms.Text, time.Time) (sms.Receipt, bool, error) {
+	return sms.Receipt{}, false, errors.New("a first attempt has nothing to look for")
+}
+
 func (p *phoneBook) Token(holdID string, expires time.Time) (string, error) {
 	return "token-of-" + holdID + "-" + expires.Format(time.TimeOnly), nil
 }
@@ -95,7 +99,7 @@ func TestJoinedTextOnlyToWhoStillWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, activities.TextResult{TextID: "SM1"}, out)
 	require.Equal(t, []sms.Text{{
-		To: "+12025550101", Cause: sms.CauseJoined, EntryID: "entry_a",
+		To: "+12025550101", Cause: sms.CauseJoined, EntryID: "entry_a", Link: "https://n.example/w/entry_a",
 		Body: "Nordlicht: you are no. 2 in line for CHAIR. Your place: https://n.example/w/entry_a Reply STOP to stop.",
 	}}, p.texts, "a SKU without a title goes by its own name")
 
@@ -119,6 +123,7 @@ func TestOfferTextOnlyWhenTheGateSaysSo(t *testing.T) {
 	require.Equal(t, int64(16*60*1000), out.Hold.LeftMillis)
 	require.Equal(t, []sms.Text{{
 		To: "+12025550101", Cause: sms.CauseOffer, EntryID: "entry_a", HoldID: "hold_a", Validity: 15 * time.Minute,
+		Link: "https://n.example/r/token-of-hold_a-13:10:00",
 		Body: "Nordlicht: https://n.example/r/token-of-hold_a-13:10:00 holds your Chair for 15 min. STOP to stop.",
 	}}, p.texts)
 	require.Equal(t, 1, p.woken)
@@ -144,11 +149,15 @@ func TestTextRefusalsAreTyped(t *testing.T) {
 	for class, want := range map[sms.Class]string{
 		sms.Never: contract.ErrTextNever, sms.Later: contract.ErrTextLater, sms.StopAll: contract.ErrTextStopAll,
 	} {
-		p := &phoneBook{entry: &redis.Entry{State: contract.EntryWaiting}, err: &sms.Error{Class: class, Reason: "because"}}
+		p := &phoneBook{entry: &redis.Entry{State: contract.EntryWaiting}, err: &sms.Error{Class: class, Code: 21610, MaybeSent: true, Reason: "because", RetryAfter: 7 * time.Second}}
 		_, err := p.run(t, joinedText, joinedInput())
 		var app *temporal.ApplicationError
 		require.ErrorAs(t, err, &app)
 		require.Equal(t, want, app.Type())
 		require.Equal(t, class == sms.Never, app.NonRetryable())
+		var refusal contract.TextRefusal
+		require.NoError(t, app.Details(&refusal))
+		require.Equal(t, contract.TextRefusal{Code: 21610, OptedOut: true, MaybeSent: true}, refusal)
+		require.Equal(t, map[sms.Class]time.Duration{sms.Never: 0, sms.Later: 7 * time.Second, sms.StopAll: time.Minute}[class], app.NextRetryDelay())
 	}
 }

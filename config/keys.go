@@ -74,7 +74,7 @@ var keys = []key{
 	{name: "sms.twilio.auth_token", def: "", rule: authToken(), doc: "Its token.", secret: true},
 	{name: "sms.twilio.from", def: "", rule: twilioFrom(), doc: "The number or sender id that texts come from."},
 	{name: "sms.twilio.messaging_service", def: "", rule: messagingService(), doc: "A messaging service, in place of one number."},
-	{name: "sms.twilio.base_url", def: "", rule: urlOrEmpty(), doc: "Another API host, for a stand-in."},
+	{name: "sms.twilio.base_url", def: "", rule: standInURL(), doc: "Another API host, for a stand-in. It is told the token and every text."},
 
 	{name: "payment.provider", def: "", rule: oneOf("none", "webhook", "stripe"), doc: "Must be set, never guessed: who is asked for refunds, see [payment.md](payment.md). `none`: money that made no sale waits for a person."},
 	{name: "payment.timeout", def: 10 * time.Second, rule: between(time.Second, time.Minute), doc: "Of one call to the shop's endpoint or to Stripe."},

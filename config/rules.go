@@ -168,10 +168,12 @@ func secureURLOrEmpty() rule {
 	})
 }
 
-func urlOrEmpty() rule {
-	return must("an absolute http or https URL, or empty", func(v string, _ *Config) bool {
-		_, ok := webURL(v)
-		return ok || v == ""
+// standInURL is stricter than secure: a stand-in is sent the account's token, and
+// mode dev is no reason to send that over a network in clear.
+func standInURL() rule {
+	return must("an absolute https URL, http only for a loopback host, or empty", func(v string, _ *Config) bool {
+		u, ok := webURL(v)
+		return v == "" || ok && (u.Scheme == "https" || loopback(u.Hostname()))
 	})
 }
 

@@ -52,7 +52,7 @@ var bad = map[string][]string{
 	"sms.provider":            {"", "Twilio", "none"},
 	"sms.segments_per_second": {"0", "-1", "NaN", "Inf", ""},
 	"sms.sent_grace":          {"-1s", "61m", "1500ms", ""},
-	"sms.twilio.base_url":     {"twilio", "ftp://x"},
+	"sms.twilio.base_url":     {"twilio", "ftp://x", "http://twilio.example", "https://u:p@twilio.example"},
 	"payment.provider":        {"Stripe", "both", ""},
 	"payment.timeout":         {"999ms", "61s", "10", ""},
 	"payment.stripe.base_url": {"stripe", "ftp://x", "http://stripe.example", "https://u:p@stripe.example"},

@@ -182,11 +182,24 @@ type EntryEnded struct {
 	State EntryState `json:"state"`
 }
 
-// TextStatus is a provider's word on a text.
+// TextStatus is a provider's word on a text. HoldID is that of an offer's text,
+// empty of a joined one. Class says what the error of a lost text means: never,
+// later or stop-all.
 type TextStatus struct {
 	TextID    string `json:"text_id"`
+	HoldID    string `json:"hold_id,omitempty"`
 	Status    string `json:"status"`
 	ErrorCode int    `json:"error_code,omitempty"`
+	Class     string `json:"class,omitempty"`
+	OptedOut  bool   `json:"opted_out,omitempty"`
+}
+
+// TextRefusal is the detail of the errors of a text. MaybeSent says that the
+// outcome of the send is not known.
+type TextRefusal struct {
+	Code      int  `json:"code,omitempty"` // the provider's
+	OptedOut  bool `json:"opted_out,omitempty"`
+	MaybeSent bool `json:"maybe_sent,omitempty"`
 }
 
 // Leave asks an entry to leave the line.

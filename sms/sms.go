@@ -16,8 +16,10 @@ const (
 
 // Text is one text to one person.
 type Text struct {
-	To      string // E.164
-	Body    string
+	To   string // E.164
+	Body string
+	// Link stands in the body, and in no other text's.
+	Link    string
 	Cause   string
 	EntryID string
 	HoldID  string // offers only
@@ -26,8 +28,8 @@ type Text struct {
 	Validity time.Duration
 }
 
-// Receipt is a provider's acceptance. Sent says that acceptance is all there
-// will be: no word of the text being sent follows.
+// Receipt is a provider's acceptance. Sent says that the text has been sent, or
+// that acceptance is all there will be.
 type Receipt struct {
 	ID   string
 	Sent bool
@@ -36,6 +38,9 @@ type Receipt struct {
 // Sender hands texts to a provider. Errors are *Error; another one is a bug.
 type Sender interface {
 	Send(ctx context.Context, t Text) (Receipt, error)
+	// Find says whether the provider has accepted t since then: asked before a
+	// second send, when the first one's outcome is not known.
+	Find(ctx context.Context, t Text, since time.Time) (Receipt, bool, error)
 }
 
 // Class says what a failed text means for the next one.
@@ -57,7 +62,12 @@ type Error struct {
 	Status    int
 	Reason    string
 	MaybeSent bool
+	// RetryAfter is how long the provider asks us to wait; 0 when it does not.
+	RetryAfter time.Duration
 }
+
+// OptedOut says that the person has texted STOP.
+func (e *Error) OptedOut() bool { return OptedOut(e.Code) }
 
 func (e *Error) Error() string {
 	s := fmt.Sprintf("text not accepted (%s): %s", e.Class, e.Reason)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,13 +18,16 @@ import (
 )
 
 // TwilioAccount is where texts go. Exactly one of From and MessagingService is
-// set. BaseURL, when not empty, replaces Twilio's API host.
+// set. BaseURL, when not empty, replaces Twilio's API host. StatusCallback, when
+// not empty, is told how far each text has come; its query names the text's
+// entry and, of an offer, the hold.
 type TwilioAccount struct {
 	AccountSID       string
 	AuthToken        string
 	From             string
 	MessagingService string
 	BaseURL          string
+	StatusCallback   string
 }
 
 const (
@@ -71,9 +75,13 @@ func (t *Twilio) Send(ctx context.Context, text Text) (Receipt, error) {
 	if text.Validity > 0 {
 		params.SetValidityPeriod(max(1, int(min(text.Validity, maxValidity)/time.Second)))
 	}
-	msg, err := t.service(ctx).CreateMessage(params)
+	if t.account.StatusCallback != "" {
+		params.SetStatusCallback(t.account.StatusCallback + "?" + callbackQuery(text))
+	}
+	service, call := t.service(ctx)
+	msg, err := service.CreateMessage(params)
 	if err != nil {
-		return Receipt{}, classify(err, text.To)
+		return Receipt{}, classify(err, text.To, call.retryAfter)
 	}
 	if msg.Sid == nil {
 		return Receipt{}, &Error{Class: Later, Reason: "an acceptance without a message id", MaybeSent: true}
@@ -81,25 +89,103 @@ func (t *Twilio) Send(ctx context.Context, text Text) (Receipt, error) {
 	return Receipt{ID: *msg.Sid}, nil
 }
 
+// StatusPath is where status callbacks go, under the public URL.
+const StatusPath = "/v1/webhooks/twilio/status"
+
+// Members of the query of a status callback.
+const (
+	CallbackEntry = "entry_id"
+	CallbackHold  = "hold_id"
+	CallbackCause = "cause"
+)
+
+func callbackQuery(t Text) string {
+	q := url.Values{CallbackCause: {t.Cause}, CallbackEntry: {t.EntryID}}
+	if t.HoldID != "" {
+		q.Set(CallbackHold, t.HoldID)
+	}
+	return q.Encode()
+}
+
+const (
+	// One number gets few texts of an account; more than these are not looked at.
+	findMost = 200
+	findPage = 50
+	// Twilio's clock and ours differ, and its times are whole seconds.
+	findSlack = 5 * time.Minute
+)
+
+// Find looks for a text whose acceptance was lost, by its link, among those made
+// to its number since then. It does not ask for a time of sending: a text that is
+// still queued has none, and it is the one that must not be missed. A text that
+// was lost on its way for a reason that passes counts as never sent.
+func (t *Twilio) Find(ctx context.Context, text Text, since time.Time) (Receipt, bool, error) {
+	params := &api.ListMessageParams{}
+	params.SetTo(text.To)
+	params.SetPageSize(findPage)
+	params.SetLimit(findMost)
+	service, call := t.service(ctx)
+	list, err := service.ListMessage(params)
+	if err != nil {
+		refusal := classify(err, text.To, call.retryAfter)
+		refusal.MaybeSent = true // still
+		return Receipt{}, false, refusal
+	}
+	for _, m := range list {
+		if m.Sid == nil || text.Link == "" || !strings.Contains(value(m.Body), text.Link) {
+			continue
+		}
+		made, err := time.Parse(time.RFC1123Z, value(m.DateCreated))
+		if err != nil || made.Before(since.Add(-findSlack)) {
+			continue
+		}
+		state := State(value(m.Status))
+		if !state.Lost() {
+			return Receipt{ID: *m.Sid, Sent: ranks[state] >= ranks[StateSent]}, true, nil
+		}
+		if class := ClassOf(value(m.ErrorCode), 0); class != Later {
+			return Receipt{}, false, &Error{Class: class, Code: value(m.ErrorCode), Reason: "the text was " + string(state)}
+		}
+	}
+	return Receipt{}, false, nil
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
 // service is made for one call: twilio-go has no context of its own, so the
 // transport carries it.
-func (t *Twilio) service(ctx context.Context) *api.ApiService {
+func (t *Twilio) service(ctx context.Context) (*api.ApiService, *transport) {
+	call := &transport{ctx: ctx, base: t.base}
 	c := &twilio.Client{
 		Credentials: twilio.NewCredentials(t.account.AccountSID, t.account.AuthToken),
-		HTTPClient:  &http.Client{Timeout: twilioTimeout, Transport: transport{ctx: ctx, base: t.base}},
+		HTTPClient: &http.Client{
+			Timeout: twilioTimeout, Transport: call,
+			// A send that is led elsewhere would be a second send.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
 	}
 	c.SetAccountSid(t.account.AccountSID)
-	return api.NewApiService(twilio.NewRequestHandler(c))
+	return api.NewApiService(twilio.NewRequestHandler(c)), call
 }
 
-// transport carries the caller's context and another API host, and makes every
-// refusal readable to twilio-go, which knows only JSON ones.
+// transport carries the caller's context and another API host, makes every
+// refusal readable to twilio-go, which knows only JSON ones, and keeps the
+// Retry-After that twilio-go drops.
 type transport struct {
-	ctx  context.Context
-	base *url.URL
+	ctx        context.Context
+	base       *url.URL
+	retryAfter time.Duration
 }
 
-func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+// The longest Retry-After that is believed.
+const mostRetryAfter = 10 * time.Minute
+
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(t.ctx)
 	if t.base != nil {
 		req.URL.Scheme, req.URL.Host = t.base.Scheme, t.base.Host
@@ -109,6 +195,9 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil || res.StatusCode < 400 {
 		return res, err
+	}
+	if n, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && n > 0 {
+		t.retryAfter = min(time.Duration(n)*time.Second, mostRetryAfter)
 	}
 	raw, err := io.ReadAll(io.LimitReader(res.Body, 1<<16))
 	res.Body.Close()
@@ -127,53 +216,17 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// codes is what Twilio's codes mean for the next text. A code that is not here
-// goes by its HTTP status.
-var codes = map[int]Class{
-	21211: Never, // not a valid number
-	21214: Never, // cannot be reached
-	21216: Never, // blocked
-	21217: Never, // not a phone number
-	21265: Never, // a short code
-	21408: Never, // its region is not allowed
-	21610: Never, // has opted out
-	21612: Never, // no route to it
-	21614: Never, // not a mobile
-	21635: Never, // a landline
-	60205: Never, // a landline
-
-	20003: StopAll, // authentication
-	20005: StopAll, // account not active
-	21212: StopAll, // from is not valid
-	21222: StopAll, // account SID is malformed
-	21224: StopAll, // auth token is malformed
-	21603: StopAll, // no from
-	21606: StopAll, // from is not ours
-	21701: StopAll, // no such messaging service
-	21703: StopAll, // messaging service has no numbers
-	21705: StopAll, // messaging service is not valid
-
-	20429: Later, // too many requests
-	21611: Later, // queue is full
-}
-
 // classify makes our error of twilio-go's. The provider's words may quote the
 // number, which must not get into logs and histories.
-func classify(err error, to string) *Error {
+func classify(err error, to string, retryAfter time.Duration) *Error {
 	var refusal *twilio.TwilioRestError
 	if !errors.As(err, &refusal) {
 		return &Error{Class: Later, Reason: redact(err.Error(), to), MaybeSent: true}
 	}
-	class, known := codes[refusal.Code]
-	switch {
-	case known:
-	case refusal.Status == http.StatusUnauthorized, refusal.Status == http.StatusForbidden:
-		class = StopAll
-	default:
-		// An unknown refusal may pass or be mended; closing a place for it may not.
-		class = Later
+	return &Error{
+		Class: ClassOf(refusal.Code, refusal.Status), Code: refusal.Code, Status: refusal.Status,
+		Reason: redact(refusal.Message, to), MaybeSent: refusal.Status >= 500, RetryAfter: retryAfter,
 	}
-	return &Error{Class: class, Code: refusal.Code, Status: refusal.Status, Reason: redact(refusal.Message, to), MaybeSent: refusal.Status >= 500}
 }
 
 func redact(s, to string) string {
