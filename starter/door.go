@@ -15,6 +15,7 @@ import (
 	"holdfast/events"
 	"holdfast/keys"
 	"holdfast/payment"
+	"holdfast/sms"
 )
 
 // Deps are what a Door works with.
@@ -41,6 +42,7 @@ type Door struct {
 
 	apiKeys   []apiKey
 	verifiers []verifier
+	twilio    *sms.Verifier // nil without Twilio
 	codec     *codec.Codec
 	shop      *events.Sender // nil when the shop has no endpoint for events
 	skus      *routing
@@ -56,6 +58,10 @@ type Door struct {
 // New makes a door. Close ends what it does in the background.
 func New(deps Deps) (*Door, error) {
 	verifiers, err := newVerifiers(deps.Config.Secrets.Inventory)
+	if err != nil {
+		return nil, err
+	}
+	twilio, err := newTwilioVerifier(deps.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +82,7 @@ func New(deps Deps) (*Door, error) {
 		directory: deps.Directory, payments: deps.Payments, log: deps.Log,
 		apiKeys:   apiKeys(deps.Config.Secrets.APIKeys),
 		verifiers: verifiers,
+		twilio:    twilio,
 		codec:     payloads,
 		shop:      shop,
 		chores:    newChores(deps.Log),
@@ -140,6 +147,7 @@ func (d *Door) routes() []route {
 		{api, "POST /v1/events/{event_id}/retry", d.bearer(d.postEventRetry)},
 
 		{api, "POST /v1/webhooks/inventory", d.open(d.postInventory)},
+		{public, "POST " + sms.StatusPath, d.open(d.postTextStatus)},
 
 		{public, "GET /{$}", d.page(d.indexPage)},
 		{public, "GET /join/{sku}", d.page(d.joinPage)},

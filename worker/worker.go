@@ -106,6 +106,7 @@ func newSender(cfg *config.Config) (sms.Sender, error) {
 		t := cfg.SMS.Twilio
 		return sms.NewTwilio(sms.TwilioAccount{
 			AccountSID: t.AccountSID, AuthToken: t.AuthToken, From: t.From, MessagingService: t.MessagingService, BaseURL: t.BaseURL,
+			StatusCallback: cfg.HTTP.PublicURL + sms.StatusPath,
 		})
 	case "console":
 		return sms.NewConsole(os.Stdout, cfg.SMS.Outbox)
