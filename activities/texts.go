@@ -39,13 +39,20 @@ type Texts struct {
 	Gate      TextGate
 	Sender    sms.Sender
 	Links     LinkSigner
-	Shop      string // brand
+	Words     *sms.Words
 	PublicURL string // what links begin with, no trailing slash
+}
+
+// Addressee is whom a text is written for.
+type Addressee struct {
+	Locale string `json:"locale,omitempty"`
+	Name   string `json:"name,omitempty"`
 }
 
 // JoinedTextInput asks for the text that gives a person their place.
 type JoinedTextInput struct {
 	EntryRef
+	Addressee
 	Phone    string `json:"phone"`
 	Position int64  `json:"position"` // when it joined
 }
@@ -80,7 +87,7 @@ func (a *Texts) SendJoined(ctx context.Context, in JoinedTextInput) (TextResult,
 	link := a.PublicURL + "/w/" + in.EntryID
 	return a.send(ctx, sms.Text{
 		To:      in.Phone,
-		Body:    sms.JoinedBody(a.Shop, title, link, position),
+		Body:    a.Words.Joined(in.values(title, link), position),
 		Link:    link,
 		Cause:   sms.CauseJoined,
 		EntryID: in.EntryID,
@@ -90,6 +97,7 @@ func (a *Texts) SendJoined(ctx context.Context, in JoinedTextInput) (TextResult,
 // OfferTextInput asks for the text that tells of an offer.
 type OfferTextInput struct {
 	ToldInput
+	Addressee
 	EntryID string `json:"entry_id"`
 	Phone   string `json:"phone"`
 }
@@ -120,7 +128,7 @@ func (a *Texts) SendOffer(ctx context.Context, in OfferTextInput) (TextResult, e
 	window, link := min(seconds(in.Settings.WindowSeconds), told.Left), a.PublicURL+"/r/"+token
 	out, err := a.send(ctx, sms.Text{
 		To:       in.Phone,
-		Body:     sms.OfferBody(a.Shop, title, link, window),
+		Body:     a.Words.Offer(in.values(title, link), window),
 		Link:     link,
 		Cause:    sms.CauseOffer,
 		EntryID:  in.EntryID,
@@ -129,6 +137,10 @@ func (a *Texts) SendOffer(ctx context.Context, in OfferTextInput) (TextResult, e
 	})
 	out.Hold = hold
 	return out, err
+}
+
+func (p Addressee) values(title, link string) sms.Values {
+	return sms.Values{Locale: p.Locale, Name: p.Name, Title: title, Link: link}
 }
 
 func (a *Texts) title(ctx context.Context, sku string) (string, error) {

@@ -66,7 +66,7 @@ func (p *phoneBook) Reconcile(context.Context, contract.ReconcileInput) error { 
 func (p *phoneBook) run(t *testing.T, method func(a *activities.Texts) any, in any) (activities.TextResult, error) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	a := &activities.Texts{Guard: activities.Guard{Waker: p}, Gate: p, Sender: p, Links: p, Shop: "Nordlicht", PublicURL: "https://n.example"}
+	a := &activities.Texts{Guard: activities.Guard{Waker: p}, Gate: p, Sender: p, Links: p, Words: nordlicht(t), PublicURL: "https://n.example"}
 	env.RegisterActivity(a)
 	var out activities.TextResult
 	v, err := env.ExecuteActivity(method(a), in)
@@ -74,6 +74,12 @@ func (p *phoneBook) run(t *testing.T, method func(a *activities.Texts) any, in a
 		require.NoError(t, v.Get(&out))
 	}
 	return out, err
+}
+
+func nordlicht(t *testing.T) *sms.Words {
+	words, err := sms.LoadWords(sms.WordsOptions{Shop: "Nordlicht", Locale: "en", LongestLink: "https://n.example/r/"})
+	require.NoError(t, err)
+	return words
 }
 
 func joinedText(a *activities.Texts) any { return a.SendJoined }
@@ -142,6 +148,22 @@ func TestOfferTextOnlyWhenTheGateSaysSo(t *testing.T) {
 		require.Equal(t, verdict, out.Hold.Verdict)
 		require.Empty(t, p.texts)
 	}
+}
+
+func TestTextsAreInThePersonsWords(t *testing.T) {
+	p := &phoneBook{entry: &redis.Entry{State: contract.EntryWaiting}, title: "Stuhl"}
+	in := joinedInput()
+	in.Locale = "de-CH"
+	_, err := p.run(t, joinedText, in)
+	require.NoError(t, err)
+	require.Contains(t, p.texts[0].Body, "Nr. 2 auf der Warteliste für Stuhl.")
+
+	p.told = redis.HoldOutcome{Base: redis.Base{Verdict: redis.OK}, Left: time.Hour}
+	offer := offerInput()
+	offer.Locale = "de"
+	_, err = p.run(t, offerText, offer)
+	require.NoError(t, err)
+	require.Contains(t, p.texts[1].Body, "hält Stuhl 15 Min. für Sie bereit.")
 }
 
 // B114: the type and whether it is retried are those of the outermost error.

@@ -52,7 +52,7 @@ func (x *texting) run(t *testing.T) (activities.TextResult, error) {
 	}}
 	a := &activities.Texts{
 		Guard: activities.Guard{Waker: p}, Gate: tellingGate{p, &x.told}, Sender: sender, Links: p,
-		Shop: "Nordlicht", PublicURL: "https://n.example",
+		Words: nordlicht(t), PublicURL: "https://n.example",
 	}
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()

@@ -33,7 +33,11 @@ type Config struct {
 
 // Shop is what texts and pages say of the shop.
 type Shop struct {
-	Name string `mapstructure:"name"`
+	Name       string `mapstructure:"name"`
+	Locale     string `mapstructure:"locale"` // of shoppers who have said none
+	TermsURL   string `mapstructure:"terms_url"`
+	PrivacyURL string `mapstructure:"privacy_url"`
+	Support    string `mapstructure:"support"` // a URL or an e-mail address
 }
 
 // HTTP is the door's listeners.
@@ -118,6 +122,7 @@ type SMS struct {
 	SegmentsPerSecond float64       `mapstructure:"segments_per_second"`
 	SentGrace         time.Duration `mapstructure:"sent_grace"`
 	Outbox            string        `mapstructure:"outbox"` // console: a file that gets one JSON line a text
+	Words             string        `mapstructure:"words"`  // a folder with texts of the shop's own
 	Twilio            Twilio        `mapstructure:"twilio"`
 }
 

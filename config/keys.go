@@ -24,6 +24,10 @@ const day = 24 * time.Hour
 var keys = []key{
 	{name: "mode", def: ModeProduction, rule: oneOf(ModeProduction, ModeDev), doc: "`dev` accepts the published secrets of `make dev`, and has them as defaults."},
 	{name: "shop.name", def: "", rule: shopName(), doc: "How texts and pages name the shop."},
+	{name: "shop.locale", def: "en", rule: localeTag(), doc: "The language of texts to shoppers who have said none: `en`, `de`, or one of `sms.words`."},
+	{name: "shop.terms_url", def: "", rule: shopPage(), doc: "The terms that a shopper agrees to with a place in line."},
+	{name: "shop.privacy_url", def: "", rule: shopPage(), doc: "What the shop does with a number."},
+	{name: "shop.support", def: "", rule: support(), doc: "Where a shopper finds a person."},
 
 	{name: "http.public_addr", def: "127.0.0.1:8080", rule: address(), doc: "Where the door listens for shoppers: pages and joins."},
 	{name: "http.api_addr", def: "127.0.0.1:8080", rule: address(), doc: "Where it listens for the shop's servers and the inventory webhook."},
@@ -70,6 +74,7 @@ var keys = []key{
 	{name: "sms.segments_per_second", def: 1.0, rule: rate(), doc: "Rate limit of all workers together, in segments."},
 	{name: "sms.sent_grace", def: time.Minute, rule: seconds(0, time.Hour), doc: "How long after its acceptance a text without a callback counts as sent."},
 	{name: "sms.outbox", def: "", doc: "With `console`: a file that gets one JSON line a text. Empty: none."},
+	{name: "sms.words", def: "", doc: "A folder with texts in the shop's own words, one JSON file a locale: see [texts.md](texts.md). Empty: the shipped ones."},
 	{name: "sms.twilio.account_sid", def: "", rule: accountSID(), doc: "The Twilio account."},
 	{name: "sms.twilio.auth_token", def: "", rule: authToken(), doc: "Its token.", secret: true},
 	{name: "sms.twilio.from", def: "", rule: twilioFrom(), doc: "The number or sender id that texts come from."},

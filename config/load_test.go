@@ -129,7 +129,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 		"http.public_addr": ":1", "http.api_addr": ":2", "http.ops_addr": ":3", "http.public_url": "http://shop.example",
 		"redis.addrs": "10.0.0.1:1, 10.0.0.2:2", "redis.tls": "true", "redis.db": "0", "gate.reopen_wait": "77s",
 		"temporal.address": "t.example:7233", "sms.twilio.base_url": "http://127.0.0.1:9", "phone.default_region": "NL",
-		"missed.keep": "0", "worker.deployment": "shop-eu", "worker.build_id": "v1.2+3", "sms.segments_per_second": "2.5", "secrets.links": "1:aaaaaaaaaaaaaaaa,2:bbbbbbbbbbbbbbbb",
+		"shop.locale": "de-AT", "missed.keep": "0", "worker.deployment": "shop-eu", "worker.build_id": "v1.2+3", "sms.segments_per_second": "2.5", "secrets.links": "1:aaaaaaaaaaaaaaaa,2:bbbbbbbbbbbbbbbb",
 		"secrets.api_keys": "a:aaaaaaaaaaaaaaaa,b:bbbbbbbbbbbbbbbb", "secrets.inventory": "whsec_YWFhYWFhYWFhYWFhYWFhYQ==",
 		"temporal.ui_origins": "http://a.example,https://b.example:8443", "secrets.payload_keys": "b:" + keyB + ",a:" + keyA,
 		"payment.webhook.secrets": "whsec_a,whsec_b", "payment.stripe.webhook_secrets": "whsec_c,whsec_d", "payment.stripe.base_url": "http://127.0.0.1:8",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/mail"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nyaruka/phonenumbers"
+	"golang.org/x/text/language"
 )
 
 // rule says what is right for a key. check answers "" when v is, else what v
@@ -230,6 +232,31 @@ func twilioFrom() rule {
 func messagingService() rule {
 	return withTwilio("MG and 32 hexadecimal digits, or empty", func(v string, _ *Config) bool {
 		return v == "" || servicePattern.MatchString(v)
+	})
+}
+
+func localeTag() rule {
+	return must("a language tag, as in en or de-AT", func(v string, _ *Config) bool {
+		_, err := language.Parse(v)
+		return err == nil && v != ""
+	})
+}
+
+// shopPage is a page of the shop that whoever texts in its name must have.
+func shopPage() rule {
+	return withTwilio("an absolute https URL, when sms.provider is twilio", func(v string, c *Config) bool {
+		u, ok := webURL(v)
+		return ok && secure(u, c)
+	})
+}
+
+func support() rule {
+	return withTwilio("an absolute https URL or an e-mail address, when sms.provider is twilio", func(v string, c *Config) bool {
+		if u, ok := webURL(v); ok {
+			return secure(u, c)
+		}
+		a, err := mail.ParseAddress(v)
+		return err == nil && a.Address == v
 	})
 }
 

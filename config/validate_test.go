@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 var bad = map[string][]string{
 	"mode":                    {"prod", ""},
 	"shop.name":               {"", " ", strings.Repeat("x", 61), "a\nb"},
+	"shop.locale":             {"", "english", "x!"},
 	"http.public_addr":        {"", "localhost", "localhost:http", ":65536"},
 	"http.api_addr":           {"8080"},
 	"http.ops_addr":           {"::1:8080"},
@@ -251,6 +253,11 @@ func TestPublishedSecretsOnlyInDev(t *testing.T) {
 	require.Equal(t, "default of mode dev", cfg.sources["secrets.main"])
 }
 
+// ofTheShop is what a shop that texts must say of itself.
+var ofTheShop = map[string]string{
+	"shop.terms_url": "https://stoelen.example/terms", "shop.privacy_url": "https://stoelen.example/privacy", "shop.support": "help@stoelen.example",
+}
+
 func TestTwilioNeedsItsAccount(t *testing.T) {
 	sid, token, service := "AC"+strings.Repeat("0a", 16), "token", "MG"+strings.Repeat("1b", 16)
 	for name, c := range map[string]struct {
@@ -265,9 +272,11 @@ func TestTwilioNeedsItsAccount(t *testing.T) {
 		"broken service": {sid: sid, token: token, service: "MG1", wrong: []string{"sms.twilio.messaging_service"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			environ(t, map[string]string{
+			set := maps.Clone(ofTheShop)
+			maps.Copy(set, map[string]string{
 				"sms.provider": "twilio", "sms.twilio.account_sid": c.sid, "sms.twilio.from": c.from, "sms.twilio.messaging_service": c.service,
 			})
+			environ(t, set)
 			if c.token != "" {
 				t.Setenv("HOLDFAST_SMS_TWILIO_AUTH_TOKEN", c.token)
 			}
@@ -283,6 +292,33 @@ func TestTwilioNeedsItsAccount(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhoTextsSaysWhoTheyAre(t *testing.T) {
+	for _, c := range []struct{ name, value string }{
+		{"shop.terms_url", ""},
+		{"shop.terms_url", "stoelen.example/terms"},
+		{"shop.privacy_url", ""},
+		{"shop.privacy_url", "http://stoelen.example/privacy"},
+		{"shop.support", ""},
+		{"shop.support", "ask Jan"},
+		{"shop.support", "Jan <jan@stoelen.example>"},
+		{"shop.support", "http://stoelen.example/help"},
+	} {
+		set := maps.Clone(ofTheShop)
+		maps.Copy(set, map[string]string{
+			"sms.provider": "twilio", "sms.twilio.account_sid": "AC" + strings.Repeat("0a", 16), "sms.twilio.auth_token": "token",
+			"sms.twilio.from": "+15005550006", c.name: c.value,
+		})
+		environ(t, set)
+		_, err := Load("", nil)
+		wrong := problems(t, err)
+		require.Len(t, wrong, 1, "%s = %q", c.name, c.value)
+		require.Contains(t, wrong, c.name)
+	}
+	environ(t, map[string]string{"shop.support": "", "shop.terms_url": "anything"})
+	_, err := Load("", nil)
+	require.NoError(t, err, "the console texts nobody")
 }
 
 func TestValidateOfAHandMadeConfig(t *testing.T) {

@@ -30,6 +30,9 @@ func (s *texter) env() map[string]string {
 		"HOLDFAST_SMS_TWILIO_AUTH_TOKEN":  strings.Repeat("0", 32),
 		"HOLDFAST_SMS_TWILIO_FROM":        "+15005550006",
 		"HOLDFAST_SMS_TWILIO_BASE_URL":    s.URL,
+		"HOLDFAST_SHOP_TERMS_URL":         "https://shop.example/terms",
+		"HOLDFAST_SHOP_PRIVACY_URL":       "https://shop.example/privacy",
+		"HOLDFAST_SHOP_SUPPORT":           "help@shop.example",
 	}
 }
 

@@ -47,6 +47,10 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	words, err := newWords(cfg, ring)
+	if err != nil {
+		return err
+	}
 	port, err := connect.Payment(cfg)
 	if err != nil {
 		return err
@@ -84,7 +88,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	background.Go(func() { wakeBooks(ctx, gate, l, log) })
-	w := newWorkers(c, cfg, gate, l, ring, sender, port, shop)
+	w := newWorkers(c, cfg, gate, l, ring, sender, words, port, shop)
 	if cfg.Worker.BuildID != "" {
 		background.Go(func() {
 			sayVersion(ctx, c.WorkerDeploymentClient().GetHandle(cfg.Worker.Deployment), cfg, namespace, log)
@@ -115,6 +119,19 @@ func newSender(cfg *config.Config) (sms.Sender, error) {
 	}
 }
 
+// newWords tries the words with links as long as they get.
+func newWords(cfg *config.Config, ring *keys.Ring) (*sms.Words, error) {
+	token, err := ring.Token(ring.HoldID("any", "any", "any"), time.Now())
+	if err != nil {
+		return nil, err
+	}
+	longest := cfg.HTTP.PublicURL + "/r/" + token
+	if place := cfg.HTTP.PublicURL + "/w/" + ring.NewEntryID("any"); len(place) > len(longest) {
+		longest = place
+	}
+	return sms.LoadWords(sms.WordsOptions{Shop: cfg.Shop.Name, Locale: cfg.Shop.Locale, Folder: cfg.SMS.Words, LongestLink: longest})
+}
+
 // workers are the queues' workers. A fatal error of any, and a late refusal of
 // Redis, arrives in fatal.
 type workers struct {
@@ -122,7 +139,7 @@ type workers struct {
 	fatal chan error
 }
 
-func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, ring *keys.Ring, sender sms.Sender, port payment.Port, shop *events.Sender) workers {
+func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, ring *keys.Ring, sender sms.Sender, words *sms.Words, port payment.Port, shop *events.Sender) workers {
 	w := workers{fatal: make(chan error, 4)}
 	opts := worker.Options{
 		DisableRegistrationAliasing: true,
@@ -157,7 +174,7 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 	}
 	texts := worker.New(c, contract.SMSTaskQueue, opts)
 	texts.RegisterActivity(&activities.Texts{
-		Guard: guard, Gate: gate, Sender: sender, Links: ring, Shop: cfg.Shop.Name, PublicURL: cfg.HTTP.PublicURL,
+		Guard: guard, Gate: gate, Sender: sender, Links: ring, Words: words, PublicURL: cfg.HTTP.PublicURL,
 	})
 	w.all = []worker.Worker{main, texts, tells}
 	return w

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,7 +58,7 @@ func TestWorkersRegisterEverythingOnce(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	require.NotPanics(t, func() {
-		w := newWorkers(c, &config.Config{}, redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{}, payment.None(), nil)
+		w := newWorkers(c, &config.Config{}, redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{}, &sms.Words{}, payment.None(), nil)
 		require.Len(t, w.all, 3)
 	})
 }
@@ -127,4 +128,19 @@ func TestBooksAreWokenOnce(t *testing.T) {
 	s := &shelf{failures: 1}
 	wakeBooks(ctx, s, s, slog.New(slog.DiscardHandler))
 	require.Empty(t, s.rung)
+}
+
+func TestWordsAreTriedAtTheStart(t *testing.T) {
+	ring, err := keys.New([]byte("a person secret of tests"), []byte("a main secret of tests"), []keys.LinkKey{{ID: 1, Secret: []byte("a link secret of tests")}})
+	require.NoError(t, err)
+	cfg := config.Config{Shop: config.Shop{Name: "Nordlicht", Locale: "en"}, HTTP: config.HTTP{PublicURL: "https://nordlicht.example"}}
+	_, err = newWords(&cfg, ring)
+	require.NoError(t, err)
+	cfg.HTTP.PublicURL += "/" + strings.Repeat("wait", 50)
+	_, err = newWords(&cfg, ring)
+	require.ErrorContains(t, err, "http.public_url")
+	require.ErrorContains(t, err, cfg.HTTP.PublicURL+"/r/", "with a link as long as it gets")
+	cfg.HTTP.PublicURL, cfg.SMS.Words = "https://nordlicht.example", "/nowhere"
+	_, err = newWords(&cfg, ring)
+	require.ErrorContains(t, err, "sms.words")
 }

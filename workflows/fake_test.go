@@ -71,9 +71,11 @@ func newWorld(t *testing.T) *world {
 	w.SetTestTimeout(20 * time.Second)
 	guard := activities.Guard{Waker: w, ReopenSeconds: 1}
 	workflows.Register(w)
+	words, err := sms.LoadWords(sms.WordsOptions{Shop: "Nordlicht", Locale: "en", LongestLink: "https://nordlicht.example/r/"})
+	require.NoError(t, err)
 	holds := &activities.Holds{Guard: guard, Gate: w, Payments: w}
 	entries := &activities.Entries{Guard: guard, Gate: w}
-	texts := &activities.Texts{Guard: guard, Gate: w, Sender: w, Links: w, Shop: "Nordlicht", PublicURL: "https://nordlicht.example"}
+	texts := &activities.Texts{Guard: guard, Gate: w, Sender: w, Links: w, Words: words, PublicURL: "https://nordlicht.example"}
 	stock := &activities.Stock{Guard: guard, Gate: w}
 	refunds := &activities.Refunds{Port: &w.provider}
 	for _, a := range []any{holds, entries, texts, stock, refunds, &activities.Attempts{Port: &w.provider}, &activities.EventStarts{Owners: w}, &activities.Deliveries{Sender: &w.endpoint}} {
