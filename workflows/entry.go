@@ -239,7 +239,11 @@ const joinedWorth = 24 * time.Hour
 
 func (e *entry) sendJoined() {
 	e.joined = e.sms("joined text", joinedWorth, textActivities.SendJoined,
-		activities.JoinedTextInput{EntryRef: e.ref(), Phone: e.in.Phone, Position: e.in.Position})
+		activities.JoinedTextInput{EntryRef: e.ref(), Addressee: e.addressee(), Phone: e.in.Phone, Position: e.in.Position})
+}
+
+func (e *entry) addressee() activities.Addressee {
+	return activities.Addressee{Locale: e.in.Locale, Name: e.in.Name}
 }
 
 func (e *entry) onJoined() error {

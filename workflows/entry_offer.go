@@ -48,7 +48,7 @@ func (e *entry) onOffered(m contract.Offered) error {
 	e.become(contract.EntryOffered, out.OfferedAt)
 	worth := max(time.Second, out.OfferedAt.Add(seconds(e.in.Settings.MaxAgeSeconds)).Sub(workflow.Now(e.ctx)))
 	e.telling = e.sms("offer text", worth, textActivities.SendOffer, activities.OfferTextInput{
-		ToldInput: e.toldInput(), EntryID: e.in.EntryID, Phone: e.in.Phone,
+		ToldInput: e.toldInput(), Addressee: e.addressee(), EntryID: e.in.EntryID, Phone: e.in.Phone,
 	})
 	return nil
 }

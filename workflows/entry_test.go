@@ -303,3 +303,17 @@ func TestEntryKeepsThePhoneToItself(t *testing.T) {
 	w.runEntry()
 	require.Equal(t, 5, verbs)
 }
+
+// Whoever joined in a language is texted in it.
+func TestTextsAreInTheLanguageOfTheJoin(t *testing.T) {
+	w := joined(t)
+	w.at(day, func() { w.SignalWorkflow(contract.SignalOffered, w.offer(holdID)) })
+	in := entryInput()
+	in.Locale = "de-AT"
+	w.ExecuteWorkflow(contract.WaitlistEntryWorkflow, in)
+	require.NoError(t, w.GetWorkflowError())
+	require.Equal(t, []string{sms.CauseJoined, sms.CauseOffer}, w.causesOfTexts())
+	for _, text := range w.texts {
+		require.Contains(t, text.Body, "Abmelden mit STOP.")
+	}
+}
