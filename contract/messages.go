@@ -142,9 +142,19 @@ type EntryInput struct {
 	Phone    string        `json:"phone"` // E.164
 	Name     string        `json:"name,omitempty"`
 	Locale   string        `json:"locale,omitempty"`
+	Consent  *Consent      `json:"consent,omitempty"`
 	JoinedAt time.Time     `json:"joined_at"`
 	Position int64         `json:"position"` // in the line when it joined, from 1; 0 when the outbox started it
 	Settings EntrySettings `json:"settings"`
+}
+
+// Consent is what a person has agreed to. TextVersion names the words they saw;
+// it is empty when whoever showed them did not say. Source is "form", "public",
+// "again", or "api:" and the caller.
+type Consent struct {
+	TextVersion string    `json:"text_version,omitempty"`
+	Source      string    `json:"source"`
+	At          time.Time `json:"at"`
 }
 
 // EntrySettings are the clocks of one entry, in whole seconds.
@@ -216,6 +226,8 @@ type EntryStatus struct {
 	Person     string     `json:"person"`
 	Name       string     `json:"name,omitempty"`
 	Phone      string     `json:"phone"`
+	Locale     string     `json:"locale,omitempty"`
+	Consent    *Consent   `json:"consent,omitempty"`
 	JoinedAt   time.Time  `json:"joined_at"`
 	ExpiresAt  time.Time  `json:"expires_at"`
 	HoldID     string     `json:"hold_id,omitempty"`

@@ -21,6 +21,7 @@ type joining struct {
 	Quantity int64
 	Name     string
 	Locale   string
+	Consent  contract.Consent // At is set by join
 }
 
 // join writes the place into the gate and hands the start of the entry's
@@ -32,9 +33,10 @@ func (d *Door) join(ctx context.Context, j joining) (redis.JoinOutcome, error) {
 		p.retryAfter = shedFor
 		return redis.JoinOutcome{}, p
 	}
+	j.Consent.At = time.Now().UTC()
 	in := contract.EntryInput{
 		EntryID: d.keys.NewEntryID(j.SKU), SKU: j.SKU, Quantity: j.Quantity, Person: d.keys.PersonOfPhone(j.Phone),
-		Phone: j.Phone, Name: j.Name, Locale: j.Locale, JoinedAt: time.Now().UTC(),
+		Phone: j.Phone, Name: j.Name, Locale: j.Locale, Consent: &j.Consent, JoinedAt: j.Consent.At,
 		Settings: contract.EntrySettings{
 			TTLSeconds:       int64(d.cfg.Waitlist.TTL / time.Second),
 			WindowSeconds:    int64(d.cfg.Offer.Window / time.Second),

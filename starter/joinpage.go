@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/config"
 	"holdfast/contract"
 	"holdfast/redis"
 )
@@ -26,6 +27,8 @@ type joinBody struct {
 	Quantity string
 	Most     int               // pieces
 	Wrong    map[string]string // field → what is wrong with it
+	Consent  string            // the words
+	Shop     config.Shop
 }
 
 func (d *Door) joinPage(w http.ResponseWriter, r *http.Request) error {
@@ -41,6 +44,7 @@ func (d *Door) renderJoin(w http.ResponseWriter, r *http.Request, b joinBody, st
 	if err != nil {
 		return err
 	}
+	b.Consent, b.Shop = consentText(d.cfg.Shop.Name), d.cfg.Shop
 	b.SKU, b.Title, b.State, b.Waiting, b.Most = sku, titleOf(sku, about), c.State, c.Waiting, formMost
 	return d.render(w, "join", view{Title: "Join the line for " + b.Title, Body: b, image: about.ImageURL, status: status})
 }
@@ -55,6 +59,7 @@ func (d *Door) joinForm(w http.ResponseWriter, r *http.Request) error {
 	b := joinBody{Phone: r.PostForm.Get("phone"), Name: r.PostForm.Get("name"), Quantity: r.PostForm.Get("quantity")}
 	f := formFields(sku, b, r.PostForm.Get("consent") != "")
 	j := d.readJoining(f)
+	j.Consent = contract.Consent{TextVersion: consentVersion(d.cfg.Shop), Source: consentForm}
 	var p *Problem
 	if err := f.done(); errors.As(err, &p) {
 		b.Wrong = map[string]string{}
@@ -170,7 +175,11 @@ func (d *Door) againForm(w http.ResponseWriter, r *http.Request) error {
 	if !d.status(r.Context(), id, &s) || s.Phone == "" {
 		return tryLater(retrySoon, "the entry's workflow does not answer right now")
 	}
-	out, err := d.join(r.Context(), joining{SKU: e.SKU, Phone: s.Phone, Quantity: e.Units, Name: s.Name})
+	j := joining{SKU: e.SKU, Phone: s.Phone, Quantity: e.Units, Name: s.Name, Locale: s.Locale, Consent: contract.Consent{Source: consentAgain}}
+	if s.Consent != nil {
+		j.Consent.TextVersion = s.Consent.TextVersion
+	}
+	out, err := d.join(r.Context(), j)
 	if err != nil {
 		return err
 	}

@@ -51,6 +51,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 		return err
 	}
 	defer door.Close()
+	door.keepConsentText()
 	door.fill()
 	if answered {
 		return door.Serve(ctx)

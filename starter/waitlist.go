@@ -34,17 +34,21 @@ type entryView struct {
 // for anyone, who gets the same answer whatever the number is. Then only the
 // text that goes to the number carries the entry's link.
 func (d *Door) postWaitlist(w http.ResponseWriter, r *http.Request) error {
-	trusted := r.Header.Get("Authorization") != ""
+	trusted, source := r.Header.Get("Authorization") != "", consentPublic
 	if trusted {
-		if _, err := d.caller(r); err != nil {
+		caller, err := d.caller(r)
+		if err != nil {
 			return err
 		}
+		source = consentAPI + caller
 	}
 	f, err := readObject(w, r, false)
 	if err != nil {
 		return err
 	}
 	j := d.readJoining(f)
+	j.Consent.TextVersion, _ = f.optionalText("consent_version", 64)
+	j.Consent.Source = source
 	if err := f.done(); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func TestJoin(t *testing.T) {
 	require.Equal(t, v.JoinedAt, stamp(in.JoinedAt))
 	require.Equal(t, contract.EntryInput{
 		EntryID: v.EntryID, SKU: h.sku, Quantity: 2, Person: h.ring.PersonOfPhone("+447700900001"),
-		Phone: "+447700900001", Name: "Ada", Locale: "en-GB", JoinedAt: in.JoinedAt, Position: 1,
+		Phone: "+447700900001", Name: "Ada", Locale: "en-GB", Consent: in.Consent, JoinedAt: in.JoinedAt, Position: 1,
 		Settings: contract.EntrySettings{TTLSeconds: 180 * 86400, WindowSeconds: 900, MaxAgeSeconds: 48 * 3600},
 	}, in)
 	require.NotContains(t, h.log.String(), "7700900001", "no number in the log")

@@ -56,7 +56,7 @@ func newEntry(ctx workflow.Context, in contract.EntryInput) *entry {
 		in:   in,
 		status: contract.EntryStatus{
 			EntryID: in.EntryID, SKU: in.SKU, State: contract.EntryWaiting, Quantity: in.Quantity, Person: in.Person,
-			Name: in.Name, Phone: in.Phone, JoinedAt: in.JoinedAt, ExpiresAt: in.JoinedAt.Add(seconds(in.Settings.TTLSeconds)),
+			Name: in.Name, Phone: in.Phone, Locale: in.Locale, Consent: in.Consent, JoinedAt: in.JoinedAt, ExpiresAt: in.JoinedAt.Add(seconds(in.Settings.TTLSeconds)),
 		},
 		events:     emitter{ctx: steps},
 		offered:    workflow.GetSignalChannel(ctx, contract.SignalOffered),
