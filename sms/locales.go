@@ -70,7 +70,7 @@ func LoadWords(o WordsOptions) (*Words, error) {
 	var wrong []error
 	for i, l := range all {
 		tags[i] = l.tag
-		for _, complaint := range w.check(l, Values{Name: strings.Repeat("W", 100), Link: o.LongestLink}) {
+		for _, complaint := range w.check(l, o.LongestLink) {
 			wrong = append(wrong, errors.New(complaint))
 		}
 	}

@@ -70,29 +70,31 @@ func (w words) span(window time.Duration) string {
 }
 
 // fit writes a text and cuts its title, on a grapheme border, until the text
-// keeps within MaxSegments. The link is never touched: a text whose link is
-// broken is worth nothing.
+// keeps within MaxSegments; if it never does, the name goes. The link is not
+// touched: a text whose link is broken is worth nothing.
 func (w *Words) fit(l locale, template string, v Values, more ...string) string {
 	name := cut(Fold(v.Name), mostName)
 	if name == "" {
 		name = l.words.NoName
 	}
 	// One pass: a brace in a title is no placeholder.
-	body := func(title string) string {
+	body := func(title, name string) string {
 		return strings.NewReplacer(append([]string{
 			"{shop}", w.shop, "{title}", title, "{name}", name, "{link}", v.Link,
 		}, more...)...).Replace(template)
 	}
 	title := Fold(v.Title)
-	if title == "" {
-		return body(l.words.NoTitle)
-	}
-	for n := uniseg.GraphemeClusterCount(title); n > 0; n-- {
-		if b := body(cut(title, n)); Segments(b) <= MaxSegments {
+	for _, name := range []string{name, l.words.NoName} {
+		for n := uniseg.GraphemeClusterCount(title); n > 0; n-- {
+			if b := body(cut(title, n), name); Segments(b) <= MaxSegments {
+				return b
+			}
+		}
+		if b := body(l.words.NoTitle, name); Segments(b) <= MaxSegments {
 			return b
 		}
 	}
-	return body(l.words.NoTitle)
+	return body(l.words.NoTitle, l.words.NoName)
 }
 
 // cut keeps the first n characters, as people count them, and marks what is gone.
@@ -127,9 +129,9 @@ type locale struct {
 	words words
 }
 
-// check says what is wrong with the words of a locale, with the longest values
-// that this shop's texts can have. The title is not among them: it is cut.
-func (w *Words) check(l locale, longest Values) []string {
+// check says what is wrong with the words of a locale, for texts of this shop with
+// the longest link. Titles and names are not tried: they are cut, and go.
+func (w *Words) check(l locale, longestLink string) []string {
 	var wrong []string
 	complain := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Sprintf("locale %s: ", l.tag)+fmt.Sprintf(format, args...))
@@ -177,6 +179,7 @@ func (w *Words) check(l locale, longest Values) []string {
 	if len(wrong) > 0 {
 		return wrong
 	}
+	longest := Values{Link: longestLink}
 	for name, text := range map[string]string{
 		"joined": w.fit(l, l.words.Joined, longest, "{place}", longestPlace), "joined_unplaced": w.fit(l, l.words.JoinedUnplaced, longest),
 		"offer": w.fit(l, l.words.Offer, longest, "{span}", l.words.span(longestWindow)),

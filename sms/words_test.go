@@ -103,6 +103,7 @@ func TestTextsFit(t *testing.T) {
 		v := Values{
 			Locale: rapid.SampledFrom([]string{"en", "de", "nl", "ja"}).Draw(t, "locale"),
 			Title:  rapid.StringN(1, 200, -1).Draw(t, "title"), Link: longLink,
+			Name: rapid.OneOf(rapid.StringN(0, 100, -1), rapid.Just(strings.Repeat("👩‍👩‍👧‍👦", 14))).Draw(t, "name"),
 		}
 		for _, body := range []string{w.Offer(v, 15*time.Minute), w.Joined(v, 1_000_000), w.Joined(v, 0)} {
 			if Segments(body) > MaxSegments || !strings.Contains(" "+body+" ", " "+longLink+" ") || !utf8.ValidString(body) {
