@@ -2,6 +2,7 @@ package starter
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/nyaruka/phonenumbers"
 )
@@ -20,6 +21,18 @@ func (d *Door) phone(f *fields, name string) string {
 	return e164
 }
 
+// plain takes every space for one and drops what is not seen, such as the marks of
+// writing direction that a phone's list of contacts copies along.
+func plain(c rune) rune {
+	switch {
+	case unicode.IsSpace(c):
+		return ' '
+	case unicode.Is(unicode.Cf, c):
+		return -1
+	}
+	return c
+}
+
 // normalisePhone brings every spelling of a number to one: with or without its
 // country, with spaces, brackets and digits of any script. It asks whether the
 // number is possible, not whether it is assigned: tables of assigned ranges age
@@ -29,7 +42,7 @@ func normalisePhone(s, region string) (e164 string, ok bool) {
 	if strings.ContainsFunc(s, func(c rune) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }) {
 		return "", false
 	}
-	n, err := phonenumbers.Parse(s, region)
+	n, err := phonenumbers.Parse(strings.Map(plain, s), region)
 	if err != nil || phonenumbers.IsPossibleNumberWithReason(n) != phonenumbers.IS_POSSIBLE {
 		return "", false
 	}
