@@ -47,6 +47,8 @@ type HTTP struct {
 	OpsAddr      string `mapstructure:"ops_addr"`    // health; one address may serve all three
 	PublicURL    string `mapstructure:"public_url"`  // what links begin with, no trailing slash
 	DrainSeconds int    `mapstructure:"drain_seconds"`
+	// TrustedProxies are addresses and networks whose X-Forwarded-For is believed.
+	TrustedProxies []string `mapstructure:"trusted_proxies"`
 }
 
 // Redis is the gate's server.
@@ -108,7 +110,9 @@ type Waitlist struct {
 // Join bounds joining.
 type Join struct {
 	MaxBacklog int `mapstructure:"max_backlog"`
-	Workers    int `mapstructure:"workers"` // entries' workflows started inline at once
+	Workers    int `mapstructure:"workers"`     // entries' workflows started inline at once
+	PerPhone   int `mapstructure:"per_phone"`   // a day; 0: no limit
+	PerAddress int `mapstructure:"per_address"` // an hour; 0: no limit
 }
 
 // Missed says what a missed turn costs.
@@ -120,6 +124,8 @@ type Missed struct {
 type SMS struct {
 	Provider          string        `mapstructure:"provider"` // "twilio" or "console", never guessed
 	SegmentsPerSecond float64       `mapstructure:"segments_per_second"`
+	SegmentsADay      int           `mapstructure:"segments_a_day"`  // 0: no budget
+	AllowedRegions    []string      `mapstructure:"allowed_regions"` // empty: phone.default_region
 	SentGrace         time.Duration `mapstructure:"sent_grace"`
 	Outbox            string        `mapstructure:"outbox"` // console: a file that gets one JSON line a text
 	Words             string        `mapstructure:"words"`  // a folder with texts of the shop's own

@@ -34,6 +34,7 @@ var keys = []key{
 	{name: "http.ops_addr", def: "127.0.0.1:8080", rule: address(), doc: "Where it listens for health checks. One address may serve all three."},
 	{name: "http.public_url", def: "", rule: publicURL(), doc: "What every link to a shopper begins with."},
 	{name: "http.drain_seconds", def: 10, rule: whole(0, 600), doc: "How long a stopping door finishes what it has begun, in seconds."},
+	{name: "http.trusted_proxies", def: []string{}, rule: proxies(), doc: "Whose `X-Forwarded-For` says where a shopper is. Set it when a proxy or CDN stands before the door: `join.per_address` counts by it."},
 
 	{name: "redis.addrs", def: []string{"127.0.0.1:6379"}, rule: redisAddrs(), doc: "The gate's Redis. Several addresses: Redis Cluster."},
 	{name: "redis.username", def: "", doc: "User of the Redis ACL, empty for the default user."},
@@ -68,10 +69,14 @@ var keys = []key{
 	{name: "waitlist.ttl", def: 180 * day, rule: seconds(5*time.Second, 400*day), doc: "How long an entry waits before it expires."},
 	{name: "join.max_backlog", def: 5000, rule: whole(1, 1_000_000), doc: "Joins not yet known to their workflows, of one SKU; above it a join is asked to come again."},
 	{name: "join.workers", def: 32, rule: whole(1, 1000), doc: "Workflows of entries that one door starts at once."},
+	{name: "join.per_phone", def: 20, rule: whole(0, 1_000_000), doc: "Joins of one number a day, of all SKUs. 0: no limit."},
+	{name: "join.per_address", def: 300, rule: whole(0, 1_000_000), doc: "Joins from one address an hour, without a key; a carrier's customers may share one. 0: no limit."},
 	{name: "missed.keep", def: 0, rule: missedKeep(), doc: "How many missed turns an entry survives."},
 
 	{name: "sms.provider", def: "", rule: oneOf("twilio", "console"), doc: "Who sends the texts; never guessed. `console` prints them."},
 	{name: "sms.segments_per_second", def: 1.0, rule: rate(), doc: "Rate limit of all workers together, in segments."},
+	{name: "sms.segments_a_day", def: 10_000, rule: whole(0, 1_000_000_000), doc: "Budget of a day (UTC), in segments; at four fifths of it an error is logged, after it no text is sent. 0: no budget."},
+	{name: "sms.allowed_regions", def: []string{}, rule: regions(), doc: "Countries whose numbers may join. Empty: only `phone.default_region`. +1 is many countries, some of them dear."},
 	{name: "sms.sent_grace", def: time.Minute, rule: seconds(0, time.Hour), doc: "How long after its acceptance a text without a callback counts as sent."},
 	{name: "sms.outbox", def: "", doc: "With `console`: a file that gets one JSON line a text. Empty: none."},
 	{name: "sms.words", def: "", doc: "A folder with texts in the shop's own words, one JSON file a locale: see [texts.md](texts.md). Empty: the shipped ones."},

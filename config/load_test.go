@@ -116,7 +116,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, Temporal{UIOrigins: []string{}}, cfg.Temporal)
 	require.Empty(t, cfg.Secrets.PayloadKeys)
 	require.Equal(t, 10, cfg.HTTP.DrainSeconds)
-	require.Equal(t, Join{MaxBacklog: 5000, Workers: 32}, cfg.Join)
+	require.Equal(t, Join{MaxBacklog: 5000, Workers: 32, PerPhone: 20, PerAddress: 300}, cfg.Join)
 	require.Zero(t, cfg.Missed.Keep)
 	require.Equal(t, time.Minute, cfg.SMS.SentGrace)
 	require.InDelta(t, 1, cfg.SMS.SegmentsPerSecond, 0)
@@ -129,6 +129,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 		"http.public_addr": ":1", "http.api_addr": ":2", "http.ops_addr": ":3", "http.public_url": "http://shop.example",
 		"redis.addrs": "10.0.0.1:1, 10.0.0.2:2", "redis.tls": "true", "redis.db": "0", "gate.reopen_wait": "77s",
 		"temporal.address": "t.example:7233", "sms.twilio.base_url": "http://127.0.0.1:9", "phone.default_region": "NL",
+		"http.trusted_proxies": "10.0.0.7,192.0.2.0/24", "sms.allowed_regions": "US,CA",
 		"shop.locale": "de-AT", "missed.keep": "0", "worker.deployment": "shop-eu", "worker.build_id": "v1.2+3", "sms.segments_per_second": "2.5", "secrets.links": "1:aaaaaaaaaaaaaaaa,2:bbbbbbbbbbbbbbbb",
 		"secrets.api_keys": "a:aaaaaaaaaaaaaaaa,b:bbbbbbbbbbbbbbbb", "secrets.inventory": "whsec_YWFhYWFhYWFhYWFhYWFhYQ==",
 		"temporal.ui_origins": "http://a.example,https://b.example:8443", "secrets.payload_keys": "b:" + keyB + ",a:" + keyA,
@@ -136,6 +137,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 		"events.url": "http://127.0.0.1:7", "events.secrets": "whsec_ZXZlbnRzLW9mLXRoZS10ZXN0,whsec_b3RoZXItZXZlbnRzLW9mLXRoZS10ZXN0",
 	}
 	want := map[string]any{
+		"http.trusted_proxies": []string{"10.0.0.7", "192.0.2.0/24"}, "sms.allowed_regions": []string{"US", "CA"},
 		"redis.addrs": []string{"10.0.0.1:1", "10.0.0.2:2"}, "redis.tls": true, "redis.db": 0, "missed.keep": 0,
 		"gate.reopen_wait": 77 * time.Second, "sms.segments_per_second": 2.5,
 		"secrets.links":    []string{"1:aaaaaaaaaaaaaaaa", "2:bbbbbbbbbbbbbbbb"},

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net"
 	"net/mail"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -258,6 +259,37 @@ func support() rule {
 		a, err := mail.ParseAddress(v)
 		return err == nil && a.Address == v
 	})
+}
+
+func regions() rule {
+	return must("countries in two capital letters, as in US,CA", func(v []string, _ *Config) bool {
+		for _, r := range v {
+			if !phonenumbers.GetSupportedRegions()[r] {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func proxies() rule {
+	return must("addresses or networks, as in 10.0.0.7,192.0.2.0/24", func(v []string, _ *Config) bool {
+		for _, p := range v {
+			if _, ok := Network(p); !ok {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// Network reads an item of http.trusted_proxies: an address or a network.
+func Network(item string) (netip.Prefix, bool) {
+	if a, err := netip.ParseAddr(item); err == nil && a.Zone() == "" {
+		return netip.PrefixFrom(a, a.BitLen()), true
+	}
+	p, err := netip.ParsePrefix(item)
+	return p.Masked(), err == nil
 }
 
 func region() rule {

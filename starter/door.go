@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,7 @@ type Deps struct {
 	Launcher  Launcher
 	Directory Directory
 	Payments  payment.Port // with payment.provider stripe it reads Stripe's webhooks as well
+	Limits    Limiter
 	Log       *slog.Logger
 }
 
@@ -38,6 +40,8 @@ type Door struct {
 	directory Directory
 	payments  payment.Port
 	stripe    stripeReader // nil without Stripe
+	limits    Limiter
+	proxies   []netip.Prefix // whose X-Forwarded-For is believed
 	log       *slog.Logger
 
 	apiKeys   []apiKey
@@ -79,7 +83,7 @@ func New(deps Deps) (*Door, error) {
 	}
 	d := &Door{
 		cfg: deps.Config, keys: deps.Keys, gate: deps.Gate, launcher: deps.Launcher,
-		directory: deps.Directory, payments: deps.Payments, log: deps.Log,
+		directory: deps.Directory, payments: deps.Payments, limits: deps.Limits, log: deps.Log,
 		apiKeys:   apiKeys(deps.Config.Secrets.APIKeys),
 		verifiers: verifiers,
 		twilio:    twilio,
@@ -91,6 +95,11 @@ func New(deps Deps) (*Door, error) {
 		templates: templates,
 	}
 	d.stripe, _ = deps.Payments.(stripeReader)
+	for _, item := range deps.Config.HTTP.TrustedProxies {
+		if p, ok := config.Network(item); ok { // the configuration has checked it
+			d.proxies = append(d.proxies, p)
+		}
+	}
 	d.skus = &routing{gate: deps.Gate, fill: d.fill}
 	return d, nil
 }

@@ -23,6 +23,7 @@ import (
 	"holdfast/contract"
 	"holdfast/internal/redistest"
 	"holdfast/keys"
+	"holdfast/limits"
 	"holdfast/payment"
 	"holdfast/redis"
 )
@@ -55,7 +56,7 @@ func testConfig() *config.Config {
 	cfg.Offer.Window, cfg.Offer.MaxAge = 15*time.Minute, 48*time.Hour
 	cfg.Waitlist.TTL = 180 * 24 * time.Hour
 	cfg.Join.MaxBacklog, cfg.Join.Workers = 5000, 8
-	cfg.Phone.DefaultRegion = "GB"
+	cfg.Phone.DefaultRegion, cfg.SMS.AllowedRegions = "GB", []string{"GB", "US"}
 	// A caller of its own for each test: Idempotency-Keys are the caller's.
 	cfg.Secrets.APIKeys = []string{"shop-" + rand.Text() + ":key-of-the-shop", "till-" + rand.Text() + ":key-of-the-till"}
 	cfg.Secrets.Inventory = []string{"whsec_b3RoZXItc2VjcmV0LW9mLXRlc3Rz", webhookSecret}
@@ -116,7 +117,7 @@ func newHouse(t *testing.T, units int64, settings ...setting) *house {
 	port, err := connect.Payment(cfg)
 	require.NoError(t, err)
 	h.door, err = New(Deps{
-		Config: cfg, Keys: ring, Gate: h.gate, Launcher: h.wf, Directory: h.dir, Payments: port,
+		Config: cfg, Keys: ring, Gate: h.gate, Launcher: h.wf, Directory: h.dir, Payments: port, Limits: ownLimits{rand.Text(), limits.New(shared)},
 		Log: slog.New(slog.NewTextHandler(h.log, nil)),
 	})
 	require.NoError(t, err)

@@ -68,6 +68,9 @@ func (d *Door) joinForm(w http.ResponseWriter, r *http.Request) error {
 		}
 		return d.renderJoin(w, r, b, p.Status)
 	}
+	if err := d.admit(r, j.Phone, false); err != nil {
+		return err
+	}
 	if _, err := d.join(r.Context(), j); err != nil {
 		return err
 	}
@@ -178,6 +181,9 @@ func (d *Door) againForm(w http.ResponseWriter, r *http.Request) error {
 	j := joining{SKU: e.SKU, Phone: s.Phone, Quantity: e.Units, Name: s.Name, Locale: s.Locale, Consent: contract.Consent{Source: consentAgain}}
 	if s.Consent != nil {
 		j.Consent.TextVersion = s.Consent.TextVersion
+	}
+	if err := d.admit(r, j.Phone, false); err != nil {
+		return err
 	}
 	out, err := d.join(r.Context(), j)
 	if err != nil {

@@ -169,6 +169,9 @@ func wordsFor(p *Problem) string {
 	case unknownEntry, unknownHold:
 		return "We do not know this page. Please open it again from the text."
 	case tooManyRequests:
+		if p.retryAfter > shedFor {
+			return "This number or this connection has joined too often. Nothing was recorded; please try again later."
+		}
 		return "Many people are joining right now. Nothing was recorded; please try again in a moment."
 	case paused:
 		return "The sale is paused. Your place is kept; please try again later."

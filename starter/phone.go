@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -19,6 +20,33 @@ func (d *Door) phone(f *fields, name string) string {
 		return ""
 	}
 	return e164
+}
+
+// textable reads a phone number that texts will go to.
+func (d *Door) textable(f *fields, name string) string {
+	e164 := d.phone(f, name)
+	regions := d.cfg.SMS.AllowedRegions
+	if len(regions) == 0 {
+		regions = []string{d.cfg.Phone.DefaultRegion}
+	}
+	if e164 != "" && !slices.Contains(regions, regionOf(e164)) {
+		f.complain(name, "is of a country that we do not text")
+		return ""
+	}
+	return e164
+}
+
+// regionOf is the country of a number. One that no table knows is of the country
+// that its calling code belongs to in the first place.
+func regionOf(e164 string) string {
+	n, err := phonenumbers.Parse(e164, "")
+	if err != nil {
+		return ""
+	}
+	if region := phonenumbers.GetRegionCodeForNumber(n); region != "" && region != phonenumbers.UNKNOWN_REGION {
+		return region
+	}
+	return phonenumbers.GetRegionCodeForCountryCode(int(n.GetCountryCode()))
 }
 
 // plain takes every space for one and drops what is not seen, such as the marks of

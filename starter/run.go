@@ -14,6 +14,7 @@ import (
 	"holdfast/config"
 	"holdfast/connect"
 	"holdfast/launch"
+	"holdfast/limits"
 )
 
 const shutdownTimeout = 15 * time.Second // for requests under way
@@ -45,7 +46,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	defer temporal.Close()
 	door, err := New(Deps{
 		Config: cfg, Keys: ring, Gate: connect.Gate(cfg, rdb, log), Launcher: launch.New(temporal),
-		Directory: visibility{temporal}, Payments: port, Log: log,
+		Directory: visibility{temporal}, Payments: port, Limits: limits.New(rdb), Log: log,
 	})
 	if err != nil {
 		return err

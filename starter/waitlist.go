@@ -55,6 +55,9 @@ func (d *Door) postWaitlist(w http.ResponseWriter, r *http.Request) error {
 	if j.SKU, err = d.skus.bySKU(r.Context(), j.SKU); err != nil {
 		return err
 	}
+	if err := d.admit(r, j.Phone, trusted); err != nil {
+		return err
+	}
 	out, err := d.join(r.Context(), j)
 	if err != nil {
 		return err
@@ -77,7 +80,7 @@ func (d *Door) postWaitlist(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (d *Door) readJoining(f *fields) joining {
-	j := joining{SKU: f.sku("sku"), Phone: d.phone(f, "phone"), Quantity: f.quantity("quantity", true)}
+	j := joining{SKU: f.sku("sku"), Phone: d.textable(f, "phone"), Quantity: f.quantity("quantity", true)}
 	j.Name, _ = f.optionalText("name", 100)
 	j.Locale, _ = f.optionalText("locale", 35)
 	if !f.boolean("consent") {

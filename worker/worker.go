@@ -19,6 +19,7 @@ import (
 	"holdfast/events"
 	"holdfast/keys"
 	"holdfast/launch"
+	"holdfast/limits"
 	"holdfast/payment"
 	"holdfast/redis"
 	"holdfast/sms"
@@ -31,6 +32,8 @@ const (
 	stopTimeout = 15 * time.Second
 	// A small machine with thousands of timers due at once is slow, not stuck.
 	deadlockTimeout = 5 * time.Second
+	// Texts that one worker sends at once.
+	leastTexts, mostTexts = 2, 100
 	// reopenSlack is what follows the lease when gate.reopen_wait is 0.
 	reopenSlack = 10 * time.Second
 )
@@ -40,10 +43,6 @@ const (
 // when a worker breaks for good.
 func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	ring, err := connect.Keys(cfg)
-	if err != nil {
-		return err
-	}
-	sender, err := newSender(cfg)
 	if err != nil {
 		return err
 	}
@@ -64,6 +63,10 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 		return err
 	}
 	defer rdb.Close()
+	sender, err := newSender(cfg, limits.New(rdb), log)
+	if err != nil {
+		return err
+	}
 	answered, err := connect.CheckRedis(ctx, cfg, rdb, log)
 	if err != nil {
 		return err
@@ -104,14 +107,17 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	return work(ctx, w, log)
 }
 
-func newSender(cfg *config.Config) (sms.Sender, error) {
+// newSender answers the sender of texts; one whose texts cost money keeps to the
+// limits.
+func newSender(cfg *config.Config, meter sms.Meter, log *slog.Logger) (sms.Sender, error) {
 	switch cfg.SMS.Provider {
 	case "twilio":
 		t := cfg.SMS.Twilio
-		return sms.NewTwilio(sms.TwilioAccount{
+		sender, err := sms.NewTwilio(sms.TwilioAccount{
 			AccountSID: t.AccountSID, AuthToken: t.AuthToken, From: t.From, MessagingService: t.MessagingService, BaseURL: t.BaseURL,
 			StatusCallback: cfg.HTTP.PublicURL + sms.StatusPath,
 		})
+		return &sms.Limited{Sender: sender, Meter: meter, PerSecond: cfg.SMS.SegmentsPerSecond, ADay: int64(cfg.SMS.SegmentsADay), Log: log}, err
 	case "console":
 		return sms.NewConsole(os.Stdout, cfg.SMS.Outbox)
 	default:
@@ -168,9 +174,11 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 
 	opts.DisableWorkflowWorker = true
 	if cfg.SMS.Provider == "twilio" {
-		// The queue counts texts, the provider segments: every text is taken for
-		// the dearest that there is.
-		opts.TaskQueueActivitiesPerSecond = cfg.SMS.SegmentsPerSecond / sms.MaxSegments
+		// The queue counts texts, the provider segments: the queue keeps to the
+		// rate of texts of one segment, the sender to the rate. A text that waits
+		// for its turn is told already, so only few may.
+		opts.TaskQueueActivitiesPerSecond = cfg.SMS.SegmentsPerSecond
+		opts.MaxConcurrentActivityExecutionSize = min(max(leastTexts, int(cfg.SMS.SegmentsPerSecond)), mostTexts)
 	}
 	texts := worker.New(c, contract.SMSTaskQueue, opts)
 	texts.RegisterActivity(&activities.Texts{

@@ -75,15 +75,21 @@ func TestABrokenWorkerStopsTheProcess(t *testing.T) {
 
 func TestSenderIsNeverGuessed(t *testing.T) {
 	var cfg config.Config
-	_, err := newSender(&cfg)
+	_, err := newSender(&cfg, nil, nil)
 	require.ErrorContains(t, err, "sms.provider")
 	cfg.SMS.Provider = "twilio"
-	_, err = newSender(&cfg)
+	_, err = newSender(&cfg, nil, nil)
 	require.ErrorContains(t, err, "account_sid")
 	cfg.SMS.Provider = "console"
-	sender, err := newSender(&cfg)
+	sender, err := newSender(&cfg, nil, nil)
 	require.NoError(t, err)
 	require.IsType(t, &sms.Console{}, sender)
+
+	cfg.SMS = config.SMS{Provider: "twilio", SegmentsPerSecond: 3, SegmentsADay: 40, Twilio: config.Twilio{AccountSID: "AC1", AuthToken: "token1", From: "+12025550100"}}
+	sender, err = newSender(&cfg, nil, nil)
+	require.NoError(t, err)
+	require.IsType(t, &sms.Twilio{}, sender.(*sms.Limited).Sender)
+	require.Equal(t, []any{3.0, int64(40)}, []any{sender.(*sms.Limited).PerSecond, sender.(*sms.Limited).ADay}, "what costs money has limits")
 }
 
 func TestReopenWaitRoundsUp(t *testing.T) {

@@ -26,6 +26,7 @@ func (s *Stack) env() []string {
 		"HOLDFAST_SMS_PROVIDER":            "console",
 		"HOLDFAST_SMS_OUTBOX":              s.TextsFile(),
 		"HOLDFAST_SMS_SEGMENTS_PER_SECOND": "100", // the console costs nothing
+		"HOLDFAST_JOIN_PER_PHONE":          "0",   // nobody is texted, and a developer has few numbers
 	}
 	if _, port := split(s.uiAt); port != "" {
 		// A browser names the host as it was typed.

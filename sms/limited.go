@@ -1,0 +1,95 @@
+package sms
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Meter counts segments for all workers together.
+type Meter interface {
+	// Take takes n segments of a rate, or answers how long to wait.
+	Take(ctx context.Context, n int, perSecond float64) (wait time.Duration, err error)
+	// Spend counts n segments of today, negative to give them back, and answers
+	// how many today has seen.
+	Spend(ctx context.Context, n int) (spent int64, err error)
+}
+
+// Limited is a sender that keeps to a rate and to a budget, both in segments.
+type Limited struct {
+	Sender
+	Meter     Meter
+	PerSecond float64
+	ADay      int64 // 0: no budget
+	Log       *slog.Logger
+}
+
+const (
+	// The longest wait inside a send: what takes longer is tried again, so that
+	// the offer is told anew.
+	mostWait = 10 * time.Second
+	// The part of the budget at which a person is told, while there is time.
+	alarmAt = 0.8
+)
+
+// Send waits for its turn, then sends. A budget that is spent stops all texts:
+// whether it was an attack or a good day is for a person to say.
+func (l *Limited) Send(ctx context.Context, t Text) (Receipt, error) {
+	n := Segments(t.Body)
+	if err := l.wait(ctx, n); err != nil {
+		return Receipt{}, err
+	}
+	if err := l.spend(ctx, n); err != nil {
+		return Receipt{}, err
+	}
+	receipt, err := l.Sender.Send(ctx, t)
+	if refusal, ok := err.(*Error); ok && !refusal.MaybeSent {
+		l.giveBack(ctx, n)
+	}
+	return receipt, err
+}
+
+func (l *Limited) wait(ctx context.Context, n int) error {
+	for {
+		wait, err := l.Meter.Take(ctx, n, l.PerSecond)
+		switch {
+		case err != nil:
+			return &Error{Class: Later, Reason: "the rate of texts is not known: " + err.Error()}
+		case wait == 0:
+			return nil
+		case wait > mostWait:
+			return &Error{Class: Later, Reason: "its turn is later", RetryAfter: wait}
+		}
+		select {
+		case <-ctx.Done():
+			return &Error{Class: Later, Reason: "the wait for its turn was cut short: " + ctx.Err().Error()}
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (l *Limited) spend(ctx context.Context, n int) error {
+	spent, err := l.Meter.Spend(ctx, n)
+	if err != nil {
+		return &Error{Class: Later, Reason: "today's count of texts is not known: " + err.Error()}
+	}
+	if l.ADay == 0 {
+		return nil
+	}
+	if spent > l.ADay {
+		l.giveBack(ctx, n)
+		return &Error{Class: StopAll, Reason: fmt.Sprintf("today's %d segments are spent: raise sms.segments_a_day, or wait for midnight UTC", l.ADay)}
+	}
+	if level := int64(alarmAt * float64(l.ADay)); spent >= level && spent-int64(n) < level {
+		l.Log.Error("most of today's texts are sent: look who joins, or raise sms.segments_a_day", "segments", spent, "of", l.ADay)
+	}
+	return nil
+}
+
+// giveBack fails only towards too little: then the budget ends a text early.
+func (l *Limited) giveBack(ctx context.Context, n int) {
+	if _, err := l.Meter.Spend(context.WithoutCancel(ctx), -n); err != nil {
+		l.Log.Warn("segments that were not sent stay counted", "segments", n, "error", err)
+	}
+}
