@@ -11,7 +11,7 @@ BIN := .bin
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "Variables of dev: RESET=1, HOLD_SECONDS, OFFER_SECONDS, DOOR_PORT, TEMPORAL_PORT, UI_PORT,"
+	@echo "Variables of dev: RESET=1, TWILIO=stub, HOLD_SECONDS, OFFER_SECONDS, DOOR_PORT, TEMPORAL_PORT, UI_PORT,"
 	@echo "REDIS_PORT; TEMPORAL_ADDRESS and REDIS_ADDRESS use servers that run already."
 
 # A binary and exec, not `go run`: whatever ends this process, be it kill -9,

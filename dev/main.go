@@ -61,6 +61,19 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 
+	textsFile := filepath.Join(stateDir, stack.TextsName)
+	texts, err := tailFrom(textsFile)
+	if err != nil {
+		return err
+	}
+	if set.twilio {
+		stub, err := startTwilio(&set, textsFile)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = stub.Close() }() // nothing of it is kept
+		console.say("%s", stubNotice(stub))
+	}
 	opts := set.options(stateDir)
 	opts.Output = console.child
 	if opts.External.Redis == "" {
@@ -71,10 +84,6 @@ func run(ctx context.Context, out io.Writer) error {
 			opts.RedisStandIn = true
 			console.say("redis-server is not installed: a stand-in takes its place. It forgets everything at the end (Temporal does so too) and has no fence. Debian has the real one: apt-get install redis-server")
 		}
-	}
-	texts, err := tailFrom(filepath.Join(stateDir, stack.TextsName))
-	if err != nil {
-		return err
 	}
 	console.say("starting Redis, Temporal, worker and door")
 	s, err := stack.Start(ctx, opts)

@@ -21,6 +21,7 @@ const (
 	varUI       = "UI_PORT"
 	varRedis    = "REDIS_PORT"
 	varReset    = "RESET"
+	varTwilio   = "TWILIO" // "stub": a stand-in of Twilio in place of the console
 	// Servers that run already.
 	varTemporalAddress = "TEMPORAL_ADDRESS"
 	varRedisAddress    = "REDIS_ADDRESS"
@@ -31,7 +32,7 @@ type settings struct {
 	holdSeconds, offerSeconds                 int // 0: the product's default
 	doorPort, temporalPort, uiPort, redisPort int
 	redisAddress, temporalAddress             string
-	reset                                     bool
+	reset, twilio                             bool
 	env                                       map[string]string // for worker and door
 }
 
@@ -72,7 +73,11 @@ func readSettings(environ []string) (settings, error) {
 		redisAddress:    address(varRedisAddress),
 		temporalAddress: address(varTemporalAddress),
 		reset:           number(varReset, 0, 0, 1) == 1,
+		twilio:          vars[varTwilio] == "stub",
 		env:             map[string]string{},
+	}
+	if v := vars[varTwilio]; v != "" && v != "stub" {
+		errs = append(errs, fmt.Errorf("%s is %q, it must be stub, or not set", varTwilio, v))
 	}
 	// A press shows the countdown: the checkout of the two SKUs leads nowhere.
 	s.env["HOLDFAST_HOLD_AFTER"] = "page"
