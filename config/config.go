@@ -44,7 +44,7 @@ type Shop struct {
 type HTTP struct {
 	PublicAddr   string `mapstructure:"public_addr"` // pages, join
 	APIAddr      string `mapstructure:"api_addr"`    // server calls, inventory webhook
-	OpsAddr      string `mapstructure:"ops_addr"`    // health; one address may serve all three
+	OpsAddr      string `mapstructure:"ops_addr"`    // health, metrics, codec; one address may serve all three
 	PublicURL    string `mapstructure:"public_url"`  // what links begin with, no trailing slash
 	DrainSeconds int    `mapstructure:"drain_seconds"`
 	// TrustedProxies are addresses and networks whose X-Forwarded-For is believed.
@@ -70,9 +70,10 @@ type Temporal struct {
 	UIOrigins []string `mapstructure:"ui_origins"` // pages that may ask the codec endpoint
 }
 
-// Worker is the version by which Temporal knows a worker, see docs/deploy.md, and
-// how much it does at once.
+// Worker is the worker's listener, the version by which Temporal knows it, see
+// docs/deploy.md, and how much it does at once.
 type Worker struct {
+	OpsAddr       string `mapstructure:"ops_addr"` // health, metrics
 	Deployment    string `mapstructure:"deployment"`
 	BuildID       string `mapstructure:"build_id"` // empty: unversioned
 	MaxTasks      int    `mapstructure:"max_tasks"`

@@ -31,10 +31,11 @@ var keys = []key{
 
 	{name: "http.public_addr", def: "127.0.0.1:8080", rule: address(), doc: "Where the door listens for shoppers: pages and joins."},
 	{name: "http.api_addr", def: "127.0.0.1:8080", rule: address(), doc: "Where it listens for the shop's servers and the inventory webhook."},
-	{name: "http.ops_addr", def: "127.0.0.1:8080", rule: address(), doc: "Where it listens for health checks. One address may serve all three."},
+	{name: "http.ops_addr", def: "127.0.0.1:8081", rule: address(), doc: "Where it listens for operators: health checks, metrics, the codec. One address may serve all three; what operators see is then open to shoppers."},
 	{name: "http.public_url", def: "", rule: publicURL(), doc: "What every link to a shopper begins with."},
 	{name: "http.drain_seconds", def: 10, rule: whole(0, 600), doc: "How long a stopping door finishes what it has begun, in seconds."},
 	{name: "http.trusted_proxies", def: []string{}, rule: proxies(), doc: "Whose `X-Forwarded-For` says where a shopper is. Set it when a proxy or CDN stands before the door: `join.per_address` counts by it."},
+
 
 	{name: "redis.addrs", def: []string{"127.0.0.1:6379"}, rule: redisAddrs(), doc: "The gate's Redis. Several addresses: Redis Cluster."},
 	{name: "redis.username", def: "", doc: "User of the Redis ACL, empty for the default user."},
@@ -48,6 +49,7 @@ var keys = []key{
 	{name: "temporal.namespace", def: "", doc: "Its namespace. Empty: as the `TEMPORAL_*` variables say, else `default`."},
 	{name: "temporal.ui_origins", def: []string{}, rule: uiOrigins(), doc: "Where Temporal's UI is opened, as browsers write it. Its pages may ask `/codec` of the ops listener to decrypt, without a key: see [privacy.md](privacy.md)."},
 
+	{name: "worker.ops_addr", def: "127.0.0.1:8082", rule: address(), doc: "Where the worker listens for operators: health checks and metrics."},
 	{name: "worker.deployment", def: "holdfast", rule: deploymentName(), doc: "The Worker Deployment of Temporal that versions of the worker belong to."},
 	{name: "worker.build_id", def: "", rule: buildID(), doc: "This worker's version in it, such as a commit. It gets work when it is made current: see [deploy.md](deploy.md). Empty: unversioned, gets work at once."},
 	{name: "worker.max_tasks", def: 1000, rule: whole(2, 100_000), doc: "Workflow tasks, each with its calls of the gate, that one worker has in hand at once. Fewer spare a small machine."},

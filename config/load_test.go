@@ -126,7 +126,7 @@ func TestDefaults(t *testing.T) {
 func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 	set := map[string]string{
 		"mode": "dev", "shop.name": "Another", "sms.provider": "console", "payment.provider": "none", "gate.fence": "off", "hold.after": "page",
-		"http.public_addr": ":1", "http.api_addr": ":2", "http.ops_addr": ":3", "http.public_url": "http://shop.example",
+		"http.public_addr": ":1", "http.api_addr": ":2", "http.ops_addr": ":3", "worker.ops_addr": ":4", "http.public_url": "http://shop.example",
 		"redis.addrs": "10.0.0.1:1, 10.0.0.2:2", "redis.tls": "true", "redis.db": "0", "gate.reopen_wait": "77s",
 		"temporal.address": "t.example:7233", "sms.twilio.base_url": "http://127.0.0.1:9", "phone.default_region": "NL",
 		"http.trusted_proxies": "10.0.0.7,192.0.2.0/24", "sms.allowed_regions": "US,CA",

@@ -23,6 +23,7 @@ var bad = map[string][]string{
 	"http.public_addr":        {"", "localhost", "localhost:http", ":65536"},
 	"http.api_addr":           {"8080"},
 	"http.ops_addr":           {"::1:8080"},
+	"worker.ops_addr":         {"8082"},
 	"http.public_url":         {"", "stoelen.example", "ftp://stoelen.example", "https://stoelen.example/", "http://stoelen.example", "https://u:p@stoelen.example", "https://stoelen.example?a=b", "https:///path"},
 	"http.drain_seconds":      {"-1", "601", "1.5", ""},
 	"http.trusted_proxies":    {"proxy", "10.0.0.0/33", "10.0.0.1,", "10.0.0.1:80", "fe80::1%eth0"},
@@ -79,6 +80,9 @@ func TestEveryBadValueHasItsLine(t *testing.T) {
 				set := map[string]string{name: value}
 				if name == "offer.window" {
 					set["offer.max_age"] = "30d"
+				}
+				if name == "temporal.ui_origins" {
+					set["http.ops_addr"] = known["http.public_addr"].def.(string)
 				}
 				environ(t, set)
 				_, err := Load("", nil)
@@ -152,13 +156,14 @@ func TestClusterHasNoDatabases(t *testing.T) {
 // Who believes that a request comes from the UI must not listen to everybody.
 func TestTheUIIsBelievedOnAListenerApart(t *testing.T) {
 	const ui = "https://temporal.example"
-	environ(t, map[string]string{"temporal.ui_origins": ui, "http.ops_addr": "127.0.0.1:9090"})
+	const pages = "127.0.0.1:8080"
+	environ(t, map[string]string{"temporal.ui_origins": ui, "http.public_addr": pages})
 	_, err := Load("", nil)
-	require.NoError(t, err)
-	environ(t, map[string]string{"temporal.ui_origins": ui, "mode": "dev"})
+	require.NoError(t, err, "the default listens apart")
+	environ(t, map[string]string{"temporal.ui_origins": ui, "http.public_addr": pages, "http.ops_addr": pages, "mode": "dev"})
 	_, err = Load("", nil)
 	require.NoError(t, err)
-	environ(t, map[string]string{"temporal.ui_origins": ui})
+	environ(t, map[string]string{"temporal.ui_origins": ui, "http.public_addr": pages, "http.ops_addr": pages})
 	_, err = Load("", nil)
 	require.Contains(t, problems(t, err)["temporal.ui_origins"].Right, "whoever reaches that listener can claim to be the UI")
 }

@@ -160,7 +160,7 @@ func TestAWorkerStopsWhileATextIsHandedOver(t *testing.T) {
 			arrived <- struct{}{}
 			<-answer
 		}
-		provider.Config.Handler.ServeHTTP(w, r)
+		provider.ServeHTTP(w, r)
 	}))
 	t.Cleanup(slow.Close)
 	env := provider.env()

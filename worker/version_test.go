@@ -60,7 +60,7 @@ func TestEveryWorkflowSaysWhatBecomesOfItsOpenRuns(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	require.NotPanics(t, func() {
-		newWorkers(c, version("v2"), redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{}, &sms.Words{}, payment.None(), nil)
+		newWorkers(c, version("v2"), redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{}, &sms.Words{}, payment.None(), nil, nil)
 	})
 }
 

@@ -58,6 +58,13 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	fatal := make(chan error, 5) // of three queues, Redis' late refusal and the listener
+	desk := &ops{log: log}
+	stopDesk, err := desk.serve(cfg.Worker.OpsAddr, fatal)
+	if err != nil {
+		return err
+	}
+	defer stopDesk()
 	rdb, err := connect.Redis(cfg)
 	if err != nil {
 		return err
@@ -91,7 +98,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	background.Go(func() { wakeBooks(ctx, gate, l, log) })
-	w := newWorkers(c, cfg, gate, l, ring, sender, words, port, shop)
+	w := newWorkers(c, cfg, gate, l, ring, sender, words, port, shop, fatal)
 	if cfg.Worker.BuildID != "" {
 		background.Go(func() {
 			sayVersion(ctx, c.WorkerDeploymentClient().GetHandle(cfg.Worker.Deployment), cfg, namespace, log)
@@ -100,11 +107,18 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if !answered {
 		background.Go(func() {
 			if err := connect.CheckRedisLater(ctx, rdb, log); err != nil {
-				w.fatal <- err
+				fatal <- err
 			}
 		})
 	}
-	return work(ctx, w, log)
+	context.AfterFunc(ctx, func() { desk.stopping.Store(true) })
+	polls := func() {
+		desk.peers.Store(&peers{
+			redis:    func(ctx context.Context) error { return rdb.Ping(ctx).Err() },
+			temporal: func(ctx context.Context) error { _, err := c.CheckHealth(ctx, nil); return err },
+		})
+	}
+	return work(ctx, w, polls, log)
 }
 
 // newSender answers the sender of texts; one whose texts cost money keeps to the
@@ -138,15 +152,14 @@ func newWords(cfg *config.Config, ring *keys.Ring) (*sms.Words, error) {
 	return sms.LoadWords(sms.WordsOptions{Shop: cfg.Shop.Name, Locale: cfg.Shop.Locale, Folder: cfg.SMS.Words, LongestLink: longest})
 }
 
-// workers are the queues' workers. A fatal error of any, and a late refusal of
-// Redis, arrives in fatal.
+// workers are the queues' workers. What ends them arrives in fatal.
 type workers struct {
 	all   []worker.Worker
 	fatal chan error
 }
 
-func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, ring *keys.Ring, sender sms.Sender, words *sms.Words, port payment.Port, shop *events.Sender) workers {
-	w := workers{fatal: make(chan error, 4)}
+func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, ring *keys.Ring, sender sms.Sender, words *sms.Words, port payment.Port, shop *events.Sender, fatal chan error) workers {
+	w := workers{fatal: fatal}
 	opts := worker.Options{
 		DisableRegistrationAliasing: true,
 		WorkerStopTimeout:           stopTimeout,
@@ -211,7 +224,8 @@ func reopenSeconds(cfg *config.Config) int64 {
 	return int64((wait + time.Second - 1) / time.Second)
 }
 
-func work(ctx context.Context, w workers, log *slog.Logger) error {
+// work calls polls when all workers have started.
+func work(ctx context.Context, w workers, polls func(), log *slog.Logger) error {
 	var started []worker.Worker
 	defer func() {
 		var stops sync.WaitGroup
@@ -226,6 +240,7 @@ func work(ctx context.Context, w workers, log *slog.Logger) error {
 		}
 		started = append(started, one)
 	}
+	polls()
 	log.Info("worker runs", "queues", []string{contract.TaskQueue, contract.SMSTaskQueue, contract.EventsTaskQueue})
 	select {
 	case <-ctx.Done():

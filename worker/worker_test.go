@@ -58,7 +58,7 @@ func TestWorkersRegisterEverythingOnce(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	require.NotPanics(t, func() {
-		w := newWorkers(c, &config.Config{}, redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{}, &sms.Words{}, payment.None(), nil)
+		w := newWorkers(c, &config.Config{}, redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{}, &sms.Words{}, payment.None(), nil, nil)
 		require.Len(t, w.all, 3)
 	})
 }
@@ -66,11 +66,11 @@ func TestWorkersRegisterEverythingOnce(t *testing.T) {
 func TestABrokenWorkerStopsTheProcess(t *testing.T) {
 	broke := workers{fatal: make(chan error, 1)}
 	broke.fatal <- errors.New("namespace is gone")
-	require.ErrorContains(t, work(t.Context(), broke, slog.New(slog.DiscardHandler)), "namespace is gone")
+	require.ErrorContains(t, work(t.Context(), broke, func() {}, slog.New(slog.DiscardHandler)), "namespace is gone")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.NoError(t, work(ctx, workers{}, slog.New(slog.DiscardHandler)))
+	require.NoError(t, work(ctx, workers{}, func() {}, slog.New(slog.DiscardHandler)))
 }
 
 func TestSenderIsNeverGuessed(t *testing.T) {

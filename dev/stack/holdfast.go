@@ -19,6 +19,7 @@ func (s *Stack) env() []string {
 		"HOLDFAST_HTTP_API_ADDR":           s.doorAddr,
 		"HOLDFAST_HTTP_OPS_ADDR":           s.doorAddr,
 		"HOLDFAST_HTTP_PUBLIC_URL":         s.URL(),
+		"HOLDFAST_WORKER_OPS_ADDR":         s.workerOps,
 		"HOLDFAST_REDIS_ADDRS":             s.redisAddr,
 		"HOLDFAST_TEMPORAL_ADDRESS":        s.temporalAddr,
 		"HOLDFAST_TEMPORAL_NAMESPACE":      s.namespace(),

@@ -27,6 +27,7 @@ const defaultNamespace = "default"
 type Stack struct {
 	opts                                    Options
 	redisAddr, temporalAddr, doorAddr, uiAt string
+	workerOps                               string
 
 	order    []*Child // as they start
 	outputs  []*output
@@ -107,6 +108,9 @@ func (s *Stack) claimAddresses() (err error) {
 				return err
 			}
 		}
+	}
+	if s.workerOps, err = freeAddr(); err != nil {
+		return err
 	}
 	if !s.opts.NoDoor {
 		s.doorAddr, err = claim(Door, s.opts.DoorAddr)
@@ -234,6 +238,9 @@ func (s *Stack) Child(name string) *Child {
 
 // URL is the door's base address, without a slash at its end.
 func (s *Stack) URL() string { return "http://" + s.doorAddr }
+
+// WorkerOpsURL is where the worker answers operators, on a free port.
+func (s *Stack) WorkerOpsURL() string { return "http://" + s.workerOps }
 
 // UIURL is the address of the Temporal UI, "" without one.
 func (s *Stack) UIURL() string {
