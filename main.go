@@ -19,5 +19,6 @@ func main() {
 	os.Exit(cli.Main(ctx, os.Args[1:], cli.Streams{Out: os.Stdout, Err: os.Stderr}, cli.Services{
 		Worker:  worker.Run,
 		Starter: starter.Run,
+		SetUp:   worker.SetUp,
 	}))
 }

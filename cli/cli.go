@@ -25,10 +25,11 @@ const (
 // Service runs until ctx ends, or fails.
 type Service func(ctx context.Context, cfg *config.Config, log *slog.Logger) error
 
-// Services are the long-running parts of the program.
+// Services are the parts of the program that stand on servers.
 type Services struct {
 	Worker  Service
 	Starter Service
+	SetUp   SetUp
 }
 
 // Streams are where a command writes: results to Out, all else to Err.
@@ -88,6 +89,7 @@ HOLDFAST_* variables, then --set. "holdfast config" shows the result.`,
 		a.service("worker", "Run the workflows and activities", a.services.Worker),
 		a.service("starter", "Run the door: the HTTP service for shoppers, shops and webhooks", a.services.Starter),
 		a.config(), a.version(), a.stock(), a.ledger(), a.statement(), a.refunds(), a.events(),
+		a.init(), a.setup(), a.healthcheck(),
 	)
 	return root
 }

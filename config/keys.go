@@ -36,7 +36,6 @@ var keys = []key{
 	{name: "http.drain_seconds", def: 10, rule: whole(0, 600), doc: "How long a stopping door finishes what it has begun, in seconds."},
 	{name: "http.trusted_proxies", def: []string{}, rule: proxies(), doc: "Whose `X-Forwarded-For` says where a shopper is. Set it when a proxy or CDN stands before the door: `join.per_address` counts by it."},
 
-
 	{name: "redis.addrs", def: []string{"127.0.0.1:6379"}, rule: redisAddrs(), doc: "The gate's Redis. Several addresses: Redis Cluster."},
 	{name: "redis.username", def: "", doc: "User of the Redis ACL, empty for the default user."},
 	{name: "redis.password", def: "", doc: "Its password, unset for none.", secret: true},

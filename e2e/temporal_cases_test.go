@@ -200,9 +200,7 @@ func TestAWorkerStopsWhileATextIsHandedOver(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2, tries, "one text when it joined, one of the offer")
-	provider.mu.Lock()
-	defer provider.mu.Unlock()
-	require.Len(t, provider.texts, 2)
+	require.Len(t, provider.Messages(), 2)
 }
 
 // B109: who has bought joins again as somebody new, and a delivery counts once by
