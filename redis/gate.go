@@ -21,6 +21,7 @@ type Options struct {
 	OfferMaxAge     time.Duration // an offer with no text accepted by then lapses
 	MissedKeep      int           // missed turns after which a person still keeps their place
 	Refs            Refs          // nil keeps them as they come
+	Observer        Observer      // nil for none
 	Log             *slog.Logger
 }
 
@@ -60,6 +61,9 @@ func New(rdb goredis.UniversalClient, opts Options) *Gate {
 	}
 	if opts.Refs == nil {
 		opts.Refs = plainRefs{}
+	}
+	if opts.Observer == nil {
+		opts.Observer = nobody{}
 	}
 	return &Gate{rdb: rdb, opts: opts, log: log}
 }
@@ -234,7 +238,9 @@ func (g *Gate) Confirm(ctx context.Context, req ConfirmRequest) (HoldOutcome, er
 	}
 	amount, currency := money(req.Amount)
 	r, err := g.decide(ctx, verbConfirm, req.SKU, req.HoldID, g.opts.Refs.Seal(req.PaymentRef), amount, currency, req.Actor, bit(req.Retake), bit(req.SameAmount))
-	return g.holdOutcome(req.SKU, req.HoldID, r, err)
+	out, err := g.holdOutcome(req.SKU, req.HoldID, r, err)
+	g.paid(out, err)
+	return out, err
 }
 
 // Unconfirm undoes the sale of a cart's line whose later line was refused: held

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -94,15 +95,20 @@ func (g *Gate) run(ctx context.Context, v *script, sku string, args ...any) (rep
 	argv = append(argv, nonce[:], contract.SKUNumber(sku), g.opts.Lease.Milliseconds(), g.opts.RecordRetention.Milliseconds(),
 		g.opts.SaleRetention.Milliseconds(), fenced, g.testClock, g.opts.OfferMaxAge.Milliseconds(), g.opts.MissedKeep)
 	argv = append(argv, args...)
+	began := time.Now()
 	raw, err := s.Run(ctx, g.rdb, keysOf(sku), argv...).Slice()
+	took := time.Since(began)
 	if err != nil {
-		return nil, g.failed(ctx, v, sku, err)
+		err = g.failed(ctx, v, sku, err)
+		g.opts.Observer.Verb(v.name, failure(err), took)
+		return nil, err
 	}
 	r := reply(raw)
-	if r.str(0) == "closed" {
+	g.opts.Observer.Verb(v.name, r.str(0), took)
+	if r.str(0) == outcomeClosed {
 		return nil, &ClosedError{SKU: sku, ReplID: r.str(1), Missing: r.int(2) == 1}
 	}
-	if r.str(0) == "layout" {
+	if r.str(0) == outcomeLayout {
 		return nil, &LayoutError{SKU: sku, Found: r.int(1), Ours: r.int(2)}
 	}
 	return r, nil
