@@ -25,6 +25,7 @@ type Config struct {
 	SMS      SMS      `mapstructure:"sms"`
 	Payment  Payment  `mapstructure:"payment"`
 	Events   Events   `mapstructure:"events"`
+	Metrics  Metrics  `mapstructure:"metrics"`
 	Phone    Phone    `mapstructure:"phone"`
 	Secrets  Secrets  `mapstructure:"secrets"`
 
@@ -175,6 +176,11 @@ type Events struct {
 
 // On says whether the shop wants to be told.
 func (e Events) On() bool { return e.URL != "" }
+
+// Metrics says what is counted beside what always is.
+type Metrics struct {
+	SKUs []string `mapstructure:"skus"` // whose units are metrics
+}
 
 // Phone is how numbers without a country are read.
 type Phone struct {

@@ -100,6 +100,8 @@ var keys = []key{
 	{name: "events.timeout", def: 10 * time.Second, rule: between(time.Second, 30*time.Second), doc: "Of one delivery, the endpoint's answer included."},
 	{name: "events.concurrency", def: 8, rule: whole(1, 100), doc: "Deliveries of one worker at once."},
 
+	{name: "metrics.skus", def: []string{}, rule: namedSKUs(), doc: "SKUs whose counters are metrics, `holdfast_units`. Each is eight series in every process."},
+
 	{name: "phone.default_region", def: "US", rule: region(), doc: "The country of numbers typed without one."},
 
 	{name: "secrets.person", def: "", rule: secret(), doc: "Turns phone numbers into persons. Set once, never changed: with it every person would change.", secret: true},

@@ -128,7 +128,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 		"mode": "dev", "shop.name": "Another", "sms.provider": "console", "payment.provider": "none", "gate.fence": "off", "hold.after": "page",
 		"http.public_addr": ":1", "http.api_addr": ":2", "http.ops_addr": ":3", "worker.ops_addr": ":4", "http.public_url": "http://shop.example",
 		"redis.addrs": "10.0.0.1:1, 10.0.0.2:2", "redis.tls": "true", "redis.db": "0", "gate.reopen_wait": "77s",
-		"temporal.address": "t.example:7233", "sms.twilio.base_url": "http://127.0.0.1:9", "phone.default_region": "NL",
+		"temporal.address": "t.example:7233", "metrics.skus": "CHAIR, TEE", "sms.twilio.base_url": "http://127.0.0.1:9", "phone.default_region": "NL",
 		"http.trusted_proxies": "10.0.0.7,192.0.2.0/24", "sms.allowed_regions": "US,CA",
 		"shop.locale": "de-AT", "missed.keep": "0", "worker.deployment": "shop-eu", "worker.build_id": "v1.2+3", "sms.segments_per_second": "2.5", "secrets.links": "1:aaaaaaaaaaaaaaaa,2:bbbbbbbbbbbbbbbb",
 		"secrets.api_keys": "a:aaaaaaaaaaaaaaaa,b:bbbbbbbbbbbbbbbb", "secrets.inventory": "whsec_YWFhYWFhYWFhYWFhYWFhYQ==",
@@ -138,7 +138,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 	}
 	want := map[string]any{
 		"http.trusted_proxies": []string{"10.0.0.7", "192.0.2.0/24"}, "sms.allowed_regions": []string{"US", "CA"},
-		"redis.addrs": []string{"10.0.0.1:1", "10.0.0.2:2"}, "redis.tls": true, "redis.db": 0, "missed.keep": 0,
+		"redis.addrs": []string{"10.0.0.1:1", "10.0.0.2:2"}, "metrics.skus": []string{"CHAIR", "TEE"}, "redis.tls": true, "redis.db": 0, "missed.keep": 0,
 		"gate.reopen_wait": 77 * time.Second, "sms.segments_per_second": 2.5,
 		"secrets.links":    []string{"1:aaaaaaaaaaaaaaaa", "2:bbbbbbbbbbbbbbbb"},
 		"secrets.api_keys": []string{"a:aaaaaaaaaaaaaaaa", "b:bbbbbbbbbbbbbbbb"}, "secrets.inventory": []string{"whsec_YWFhYWFhYWFhYWFhYWFhYQ=="},

@@ -16,6 +16,8 @@ import (
 
 	"github.com/nyaruka/phonenumbers"
 	"golang.org/x/text/language"
+
+	"holdfast/contract"
 )
 
 // rule says what is right for a key. check answers "" when v is, else what v
@@ -290,6 +292,22 @@ func Network(item string) (netip.Prefix, bool) {
 	}
 	p, err := netip.ParsePrefix(item)
 	return p.Masked(), err == nil
+}
+
+// mostNamedSKUs bounds the series of metrics.
+const mostNamedSKUs = 50
+
+func namedSKUs() rule {
+	return must(fmt.Sprintf("at most %d SKUs, each once", mostNamedSKUs), func(v []string, _ *Config) bool {
+		seen := map[string]bool{}
+		for _, sku := range v {
+			if !contract.ValidSKU(sku) || seen[sku] {
+				return false
+			}
+			seen[sku] = true
+		}
+		return len(v) <= mostNamedSKUs
+	})
 }
 
 func region() rule {

@@ -64,6 +64,7 @@ var bad = map[string][]string{
 	"payment.provider":        {"Stripe", "both", ""},
 	"payment.timeout":         {"999ms", "61s", "10", ""},
 	"payment.stripe.base_url": {"stripe", "ftp://x", "http://stripe.example", "https://u:p@stripe.example"},
+	"metrics.skus":            {"a b", "A,B,A", "A,", strings.Repeat("A,", 50) + "B"},
 	"phone.default_region":    {"", "us", "XX", "USA"},
 	"secrets.person":          {"", "123456789012345", " padded-secret-of-16 ", DevPersonSecret},
 	"secrets.main":            {"", "short", DevMainSecret},

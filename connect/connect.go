@@ -137,13 +137,21 @@ func CheckRedisLater(ctx context.Context, rdb goredis.UniversalClient, log *slog
 	}
 }
 
+// GateOption changes what the gate is made with.
+type GateOption func(*redis.Options)
+
+// Observed tells o what the gate does.
+func Observed(o redis.Observer) GateOption {
+	return func(opts *redis.Options) { opts.Observer = o }
+}
+
 // Gate makes the gate over rdb.
-func Gate(cfg *config.Config, rdb goredis.UniversalClient, log *slog.Logger) *redis.Gate {
+func Gate(cfg *config.Config, rdb goredis.UniversalClient, log *slog.Logger, more ...GateOption) *redis.Gate {
 	off := cfg.Gate.Fence == config.FenceOff
 	if off {
 		log.Warn("gate.fence is off: a Redis that restarts and forgets is not noticed, and units can be sold twice; only for stand-ins")
 	}
-	return redis.New(rdb, redis.Options{
+	opts := redis.Options{
 		Lease:           cfg.Gate.Lease,
 		RecordRetention: cfg.Gate.RecordRetention,
 		SaleRetention:   cfg.Gate.SaleRetention,
@@ -152,5 +160,9 @@ func Gate(cfg *config.Config, rdb goredis.UniversalClient, log *slog.Logger) *re
 		Refs:            keys.NewRefs([]byte(cfg.Secrets.Person)),
 		FenceOff:        off,
 		Log:             log,
-	})
+	}
+	for _, change := range more {
+		change(&opts)
+	}
+	return redis.New(rdb, opts)
 }

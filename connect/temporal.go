@@ -24,14 +24,25 @@ const (
 	temporalPoll = 500 * time.Millisecond
 )
 
+// ClientOption changes what a Temporal client is made with.
+type ClientOption func(*client.Options)
+
+// Metered sends the client's metrics, and those of a worker over it, to h.
+func Metered(h client.MetricsHandler) ClientOption {
+	return func(o *client.Options) { o.MetricsHandler = h }
+}
+
 // Temporal dials Temporal and checks that the namespace exists. The standard
 // TEMPORAL_* variables and profile file count (TLS, API key and the rest);
 // temporal.address and temporal.namespace win over them when set. It waits at
 // most 30 s, and less when ctx ends, and then names the address.
-func Temporal(ctx context.Context, cfg *config.Config, log *slog.Logger) (client.Client, error) {
+func Temporal(ctx context.Context, cfg *config.Config, log *slog.Logger, more ...ClientOption) (client.Client, error) {
 	opts, err := clientOptions(cfg, log)
 	if err != nil {
 		return nil, err
+	}
+	for _, change := range more {
+		change(&opts)
 	}
 	ctx, cancel := context.WithTimeout(ctx, temporalWait)
 	defer cancel()
@@ -59,10 +70,13 @@ func Temporal(ctx context.Context, cfg *config.Config, log *slog.Logger) (client
 // LazyTemporal returns a client that connects at its first call, by the same
 // settings. The door uses it: joins and pages go on while Temporal is away, also
 // in a door that starts meanwhile.
-func LazyTemporal(cfg *config.Config, log *slog.Logger) (client.Client, error) {
+func LazyTemporal(cfg *config.Config, log *slog.Logger, more ...ClientOption) (client.Client, error) {
 	opts, err := clientOptions(cfg, log)
 	if err != nil {
 		return nil, err
+	}
+	for _, change := range more {
+		change(&opts)
 	}
 	return client.NewLazyClient(opts)
 }

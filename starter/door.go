@@ -28,6 +28,7 @@ type Deps struct {
 	Directory Directory
 	Payments  payment.Port // with payment.provider stripe it reads Stripe's webhooks as well
 	Limits    Limiter
+	Metrics   http.Handler // nil answers 404
 	Log       *slog.Logger
 }
 
@@ -42,6 +43,7 @@ type Door struct {
 	stripe    stripeReader // nil without Stripe
 	limits    Limiter
 	proxies   []netip.Prefix // whose X-Forwarded-For is believed
+	metrics   http.Handler
 	log       *slog.Logger
 
 	apiKeys   []apiKey
@@ -81,8 +83,11 @@ func New(deps Deps) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
+	if deps.Metrics == nil {
+		deps.Metrics = http.NotFoundHandler()
+	}
 	d := &Door{
-		cfg: deps.Config, keys: deps.Keys, gate: deps.Gate, launcher: deps.Launcher,
+		metrics: deps.Metrics, cfg: deps.Config, keys: deps.Keys, gate: deps.Gate, launcher: deps.Launcher,
 		directory: deps.Directory, payments: deps.Payments, limits: deps.Limits, log: deps.Log,
 		apiKeys:   apiKeys(deps.Config.Secrets.APIKeys),
 		verifiers: verifiers,
@@ -171,6 +176,7 @@ func (d *Door) routes() []route {
 
 		{ops, "GET /healthz", d.open(d.getHealth)},
 		{ops, "GET /readyz", d.open(d.getReady)},
+		{ops, "GET /metrics", d.metrics},
 		{ops, "POST /codec/encode", d.open(d.postCodec(d.codec.Encode))},
 		{ops, "POST /codec/decode", d.open(d.postCodec(d.codec.Decode))},
 		{ops, "OPTIONS /codec/encode", d.open(d.optionsCodec)},

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +16,7 @@ import (
 	"holdfast/connect"
 	"holdfast/launch"
 	"holdfast/limits"
+	"holdfast/metrics"
 )
 
 const shutdownTimeout = 15 * time.Second // for requests under way
@@ -39,14 +41,16 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	temporal, err := connect.LazyTemporal(cfg, log)
+	counts := metrics.New()
+	temporal, err := connect.LazyTemporal(cfg, log, connect.Metered(counts.Temporal()))
 	if err != nil {
 		return err
 	}
 	defer temporal.Close()
+	gate, directory := connect.Gate(cfg, rdb, log, connect.Observed(counts)), visibility{temporal}
 	door, err := New(Deps{
-		Config: cfg, Keys: ring, Gate: connect.Gate(cfg, rdb, log), Launcher: launch.New(temporal),
-		Directory: visibility{temporal}, Payments: port, Limits: limits.New(rdb), Log: log,
+		Config: cfg, Keys: ring, Gate: gate, Launcher: launch.New(temporal), Directory: directory,
+		Payments: port, Limits: limits.New(rdb), Metrics: counts.Handler(), Log: log,
 	})
 	if err != nil {
 		return err
@@ -54,6 +58,15 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	defer door.Close()
 	door.keepConsentText()
 	door.fill()
+	var background sync.WaitGroup
+	defer background.Wait()
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	background.Go(func() {
+		counts.Watch(watching, metrics.Watch{Books: gate, Named: cfg.Metrics.SKUs, Log: log, OpenRefunds: func(ctx context.Context) (int64, error) {
+			return directory.OpenPayments(ctx, "")
+		}})
+	})
 	if answered {
 		return door.Serve(ctx)
 	}

@@ -41,6 +41,7 @@ type peers struct{ redis, temporal func(context.Context) error }
 // ops answers operators. It is safe for concurrent use.
 type ops struct {
 	log      *slog.Logger
+	metrics  http.Handler
 	peers    atomic.Pointer[peers] // nil before the workers poll
 	stopping atomic.Bool
 }
@@ -58,6 +59,7 @@ func (o *ops) handler() http.Handler {
 		}
 		o.write(w, status, look)
 	})
+	mux.Handle("GET /metrics", o.metrics)
 	return mux
 }
 

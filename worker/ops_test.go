@@ -29,7 +29,7 @@ func TestReadinessOfTheWorker(t *testing.T) {
 		"it ends":          {&peers{yes, yes}, true, 503, readiness{Status: "stopping", Redis: "open", Temporal: "open"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			desk := &ops{log: slog.New(slog.DiscardHandler)}
+			desk := &ops{log: slog.New(slog.DiscardHandler), metrics: http.NotFoundHandler()}
 			desk.peers.Store(c.peers)
 			desk.stopping.Store(c.stopping)
 			got := httptest.NewRecorder()
@@ -52,7 +52,7 @@ func TestTheListenerOfTheWorker(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	addr := l.Addr().String()
-	desk := &ops{log: slog.New(slog.DiscardHandler)}
+	desk := &ops{log: slog.New(slog.DiscardHandler), metrics: http.NotFoundHandler()}
 	fatal := make(chan error, 1)
 	_, err = desk.serve(addr, fatal)
 	require.ErrorContains(t, err, "worker.ops_addr: cannot listen on "+addr)

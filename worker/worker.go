@@ -20,6 +20,7 @@ import (
 	"holdfast/keys"
 	"holdfast/launch"
 	"holdfast/limits"
+	"holdfast/metrics"
 	"holdfast/payment"
 	"holdfast/redis"
 	"holdfast/sms"
@@ -59,7 +60,9 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 		return err
 	}
 	fatal := make(chan error, 5) // of three queues, Redis' late refusal and the listener
-	desk := &ops{log: log}
+	counts := metrics.New()
+	counts.ForWorker()
+	desk := &ops{log: log, metrics: counts.Handler()}
 	stopDesk, err := desk.serve(cfg.Worker.OpsAddr, fatal)
 	if err != nil {
 		return err
@@ -78,8 +81,8 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	gate := connect.Gate(cfg, rdb, log)
-	c, err := connect.Temporal(ctx, cfg, log)
+	gate := connect.Gate(cfg, rdb, log, connect.Observed(counts))
+	c, err := connect.Temporal(ctx, cfg, log, connect.Metered(counts.Temporal()))
 	if err != nil {
 		return err
 	}
@@ -98,7 +101,8 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	background.Go(func() { wakeBooks(ctx, gate, l, log) })
-	w := newWorkers(c, cfg, gate, l, ring, sender, words, port, shop, fatal)
+	background.Go(func() { counts.Watch(ctx, metrics.Watch{Books: gate, Named: cfg.Metrics.SKUs, Log: log}) })
+	w := newWorkers(c, cfg, gate, l, ring, counts.Sender(sender), words, port, shop, fatal)
 	if cfg.Worker.BuildID != "" {
 		background.Go(func() {
 			sayVersion(ctx, c.WorkerDeploymentClient().GetHandle(cfg.Worker.Deployment), cfg, namespace, log)

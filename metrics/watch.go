@@ -1,0 +1,214 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"holdfast/contract"
+	"holdfast/redis"
+)
+
+const (
+	watchPause = 10 * time.Second // between two looks
+	// A look at very many SKUs takes long: at most a tenth of the time is spent
+	// looking.
+	watchShare = 9
+	// After so many looks that failed the last one says nothing any more, and its
+	// metrics go.
+	watchMisses = 6
+)
+
+// Books are the SKUs as the gate knows them.
+type Books interface {
+	SKUs(ctx context.Context) ([]string, error)
+	Snapshot(ctx context.Context, sku string) (redis.Counters, contract.About, error)
+	Overdue(ctx context.Context, c redis.Counters) (time.Duration, error)
+}
+
+// Watch is what it looks at. Named SKUs get their counters as metrics: each is a
+// dozen of series, so all of them would be too many.
+type Watch struct {
+	Books Books
+	Named []string
+	// OpenRefunds counts the money that made no sale and is not settled; nil
+	// leaves the metric out.
+	OpenRefunds func(ctx context.Context) (int64, error)
+	Log         *slog.Logger
+}
+
+// Watch looks at the state that Redis and Temporal hold until ctx ends.
+func (m *Metrics) Watch(ctx context.Context, w Watch) {
+	state := &state{watch: w, free: map[string]time.Time{}}
+	m.registry.MustRegister(state)
+	for {
+		began := time.Now()
+		pause := watchPause
+		if state.look(ctx) {
+			pause = max(pause, watchShare*time.Since(began))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+var (
+	unitsDesc   = prometheus.NewDesc("holdfast_units", "Units of the SKUs that metrics.skus names, by part.", []string{"sku", "part"}, nil)
+	freeDesc    = prometheus.NewDesc("holdfast_free_while_waiting_seconds", "How long some SKU on sale has had free units and people waiting for them, 0 when none has.", nil, nil)
+	overdueDesc = prometheus.NewDesc("holdfast_outbox_oldest_seconds", "How long the oldest due item of any SKU's outbox has waited to be handed out.", nil, nil)
+	tripDesc    = prometheus.NewDesc("holdfast_tripwire", "SKUs that promise more than there is, or whose counters do not add up.", nil, nil)
+	refundsDesc = prometheus.NewDesc("holdfast_refunds_open", "Payments that made no sale and are not settled.", nil, nil)
+)
+
+// state is the last look, as a collector.
+type state struct {
+	watch Watch
+	free  map[string]time.Time // since when a SKU has had free units and a line
+
+	mu      sync.Mutex
+	books   kept[booksLook]
+	refunds kept[int64]
+}
+
+type booksLook struct {
+	named         []redis.Counters
+	free, overdue time.Duration
+	tripped       int
+}
+
+// kept is what was seen last, for a while.
+type kept[T any] struct {
+	value  *T // nil: not known
+	missed int
+}
+
+func (k *kept[T]) saw(value *T, err error, what string, log *slog.Logger) {
+	if err == nil {
+		*k = kept[T]{value: value}
+		return
+	}
+	log.Warn("the metrics of "+what+" are not known", "error", err)
+	if k.missed++; k.missed >= watchMisses {
+		k.value = nil
+	}
+}
+
+// look answers whether the books could be read.
+func (s *state) look(ctx context.Context) bool {
+	books, err := s.lookAtBooks(ctx)
+	var open int64
+	var refundsErr error
+	if s.watch.OpenRefunds != nil {
+		open, refundsErr = s.watch.OpenRefunds(ctx)
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.books.saw(books, err, "stock", s.watch.Log)
+	if s.watch.OpenRefunds != nil {
+		s.refunds.saw(&open, refundsErr, "open refunds", s.watch.Log)
+	}
+	return err == nil
+}
+
+// lookAtBooks looks at every SKU that is open. One that is closed, or laid out for
+// another version, moves nothing, and the calls are counted as such.
+func (s *state) lookAtBooks(ctx context.Context) (*booksLook, error) {
+	skus, err := s.watch.Books.SKUs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &booksLook{}
+	still := map[string]time.Time{}
+	for _, sku := range skus {
+		c, _, err := s.watch.Books.Snapshot(ctx, sku)
+		var closed *redis.ClosedError
+		var foreign *redis.LayoutError
+		if errors.As(err, &closed) || errors.As(err, &foreign) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		overdue, err := s.watch.Books.Overdue(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		out.overdue = max(out.overdue, overdue)
+		if tripped(c) {
+			s.watch.Log.Error("tripwire: a SKU promises more than there is, or its counters do not add up", "sku", sku, "counters", c)
+			out.tripped++
+		}
+		if freeWhileWaiting(c) {
+			since, was := s.free[sku]
+			if !was {
+				since = c.AsOf
+			}
+			still[sku] = since
+			out.free = max(out.free, c.AsOf.Sub(since))
+		}
+		if slices.Contains(s.watch.Named, sku) {
+			out.named = append(out.named, c)
+		}
+	}
+	s.free = still
+	return out, nil
+}
+
+// freeWhileWaiting says that units are kept for a line that is offered none.
+// Somebody who has just joined may hold it up for a lease.
+func freeWhileWaiting(c redis.Counters) bool {
+	return !c.Paused && !c.Ended && c.Available > 0 && c.OpenToAll == 0 && c.Waiting > 0
+}
+
+// tripped says that the counters cannot be: what an oversale would look like,
+// whatever its cause.
+func tripped(c redis.Counters) bool {
+	return c.OnHand < 0 || c.Held < 0 || c.Offered < 0 || c.Sold < 0 || c.Returned < 0 || c.Shortfall > 0 ||
+		c.Received+c.Corrected != c.OnHand+c.Sold
+}
+
+// Describe is part of prometheus.Collector.
+func (s *state) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{unitsDesc, freeDesc, overdueDesc, tripDesc, refundsDesc} {
+		ch <- d
+	}
+}
+
+// Collect is part of prometheus.Collector. What is not known is left out: an old
+// number would be a lie.
+func (s *state) Collect(ch chan<- prometheus.Metric) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	if n := s.refunds.value; n != nil {
+		gauge(refundsDesc, float64(*n))
+	}
+	b := s.books.value
+	if b == nil {
+		return
+	}
+	gauge(freeDesc, b.free.Seconds())
+	gauge(overdueDesc, b.overdue.Seconds())
+	gauge(tripDesc, float64(b.tripped))
+	for _, c := range b.named {
+		for part, n := range map[string]int64{
+			"on_hand": c.OnHand, "held": c.Held, "offered": c.Offered, "available": c.Available, "open_to_all": c.OpenToAll,
+			"sold": c.Sold, "returned": c.Returned, "shortfall": c.Shortfall,
+		} {
+			gauge(unitsDesc, float64(n), c.SKU, part)
+		}
+	}
+}
