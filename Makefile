@@ -76,12 +76,14 @@ test: ## everything that must pass: lint, unit, e2e
 test-long: ## test, with the large forms of the stories
 	@HOLDFAST_LONG=1 $(MAKE) --no-print-directory test
 
-# Redis for the gate's tests, a C compiler for the race detector, for the stories a
-# browser; for Twilio's calculator of segments, in the long form only, Node.
+# Redis for the gate's tests, a C compiler for the race detector, promtool for the
+# alert rules, for the stories a browser; for Twilio's calculator of segments, in the
+# long form only, Node.
 needs:
 	@missing=""; \
 	test -z "$(HOLDFAST_LONG)" || command -v npm >/dev/null || missing="$$missing nodejs npm"; \
 	command -v redis-server >/dev/null || missing="$$missing redis-server"; \
+	command -v promtool >/dev/null || missing="$$missing prometheus"; \
 	command -v "$$(go env CC)" >/dev/null || missing="$$missing gcc libc6-dev"; \
 	test -z "$(BROWSER)" || command -v "$(BROWSER)" >/dev/null || missing="$$missing $(BROWSER)"; \
 	test -n "$$missing" || exit 0; \

@@ -48,7 +48,10 @@ func TestTheGateIsCounted(t *testing.T) {
 	require.Equal(t, []string{"holdfast_hold_to_payment_seconds_sum 95"}, scrape(t, m, "holdfast_hold_to_payment_seconds_sum"))
 }
 
-type provider struct{ err error }
+type provider struct {
+	sms.Sender
+	err error
+}
 
 func (p provider) Send(context.Context, sms.Text) (sms.Receipt, error) {
 	return sms.Receipt{ID: "SM1"}, p.err
@@ -62,7 +65,7 @@ func TestTextsAreCountedByWhatBecameOfThem(t *testing.T) {
 		nil, nil, &sms.Error{Class: sms.Later}, &sms.Error{Class: sms.Never}, &sms.Error{Class: sms.StopAll},
 		errors.New("no answer"), &sms.Error{Class: "invented by the provider"},
 	} {
-		receipt, got := m.Sender(provider{err}).Send(t.Context(), sms.Text{})
+		receipt, got := m.Sender(provider{err: err}).Send(t.Context(), sms.Text{})
 		require.Equal(t, err, got, "nothing else changes")
 		require.Equal(t, "SM1", receipt.ID)
 	}
