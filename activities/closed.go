@@ -54,7 +54,7 @@ func UnsettledPayments(ctx context.Context, h Histories, payloads *codec.Codec, 
 type closedHold struct {
 	payloads  *codec.Codec
 	holdID    string
-	sku       string // of the first line
+	sku       string // of the first line in the order of SKUs
 	lines     int
 	told      []contract.PaymentInput
 	place     map[string]int  // of a payment id in told
@@ -104,11 +104,13 @@ const (
 
 func (r *closedHold) started(input *commonpb.Payloads) error {
 	var in contract.HoldInput
-	ok, err := r.decode(input, &in)
-	if err == nil && ok && len(in.Lines) > 0 {
-		r.sku, r.lines = in.Lines[0].SKU, len(in.Lines)
+	if ok, err := r.decode(input, &in); err != nil || !ok {
+		return err
 	}
-	return err
+	if lines, err := contract.MergeLines(in.Lines); err == nil { // else the Hold failed before it held anything
+		r.sku, r.lines = lines[0].SKU, len(lines)
+	}
+	return nil
 }
 
 // signal notes money, and any message about money that the Hold could not read.

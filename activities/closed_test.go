@@ -128,6 +128,11 @@ func TestUnsettledPaymentsOfATerminatedHold(t *testing.T) {
 		{"hold-late", signaled, 2, []string{"pay_late late 500"}},
 		{"hold-late", completed, 1, []string{"pay_late late 500"}},
 		{"hold-late", completed, 2, []string{}},
+		{"hold-cart-sold", marker, 3, []string{"pay_1 late 500"}}, // one line of two
+		{"hold-cart-sold", marker, 4, []string{}},
+		{"hold-cart-undone", marker, 3, []string{"pay_1 late 500"}},
+		{"hold-cart-undone", marker, 5, []string{"pay_1 late 500"}}, // both were sold for a moment, or so it may seem
+		{"hold-cart-undone", completed, 1, []string{}},
 	} {
 		require.Equal(t, c.want, left(t, cut(t, recorded(t, c.path), c.kind, c.nth)), "%s after %s no. %d", c.path, c.kind, c.nth)
 	}

@@ -89,25 +89,33 @@ var pathsOfAWorkingHouse = []path{
 	}},
 	{"hold-refused", func(t *testing.T, p *play) {
 		given := p.walkIn(t, p.shop, "refused")
-		refused := given[:len(given)-18] + "aaaaaaaaaaaaaaaaaa" // of the same SKU, which has no other unit
-		_, err := p.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: refused, TaskQueue: "holdfast"}, "Hold", map[string]any{
-			"hold_id": refused, "customer": "late", "person": "nobody", "lines": []any{map[string]any{"sku": "refused", "quantity": 1}},
-			"settings": map[string]int{"hold_seconds": 60},
-		})
-		require.NoError(t, err)
-		p.ended(t, "hold-refused", refused)
+		p.ended(t, "hold-refused", p.startHold(t, given, "refused")) // there is no other unit
+	}},
+	{"hold-cart-sold", func(t *testing.T, p *play) {
+		p.opened(t, "cart-sold-2", 1)
+		cart := p.cart(t, "cart-sold-1", "cart-sold-2")
+		p.status(t, cart, "is held", inState("held"))
+		p.signal(t, cart, "payment-succeeded", euros("pay_1", 500))
+		p.ended(t, "hold-cart-sold", cart)
+	}},
+	{"hold-cart-refused", func(t *testing.T, p *play) {
+		p.opened(t, "cart-refused-2", 0)
+		p.ended(t, "hold-cart-refused", p.cart(t, "cart-refused-1", "cart-refused-2"))
+	}},
+	{"hold-cart-undone", func(t *testing.T, p *play) {
+		const second = "cart-undone-2"
+		p.opened(t, second, 1)
+		cart := p.cart(t, "cart-undone-1", second)
+		p.status(t, cart, "is held", inState("held"))
+		p.decided(t, event(second, "correction", map[string]any{"delta": -1, "reason": "stolen", "allow_shortfall": true}), "")
+		p.signal(t, cart, "payment-succeeded", euros("pay_1", 500))
+		p.ended(t, "hold-cart-undone", cart)
 	}},
 	{"hold-expired", func(t *testing.T, p *play) {
 		hold := p.walkIn(t, p.quick, "expired")
 		p.ended(t, "hold-expired", hold)
-		// Whether the unit, which is still free, is taken again is the gate's word.
-		a, err := p.shop.Confirm(t.Context(), hold, "pay_late")
-		require.NoError(t, err)
-		if a.Status == http.StatusOK {
-			p.ended(t, "payment-after-expiry", paymentID(hold, "pay_late"))
-		} else {
-			p.settled(t, "payment-after-expiry", paymentID(hold, "pay_late"), "refund-pending")
-		}
+		p.confirm(t, hold, euros("pay_late", 500), http.StatusOK) // the unit is still free
+		p.ended(t, "payment-retake", paymentID(hold, "pay_late"))
 	}},
 	{"hold-unfinished-payment", func(t *testing.T, p *play) {
 		hold := p.walkIn(t, p.quick, "unfinished")
@@ -187,6 +195,30 @@ func (p *play) walkIn(t *testing.T, door *shop.Shop, sku string) string {
 	require.NoError(t, err)
 	p.status(t, hold.HoldID, "knows that it is held", inState("held"))
 	return hold.HoldID
+}
+
+// startHold starts a hold of one unit of each SKU from outside the door. Its id is
+// of the SKU of a hold that was given.
+func (p *play) startHold(t *testing.T, given string, skus ...string) string {
+	t.Helper()
+	id := given[:len(given)-18] + "aaaaaaaaaaaaaaaaaa"
+	var lines []any
+	for _, sku := range skus {
+		lines = append(lines, map[string]any{"sku": sku, "quantity": 1})
+	}
+	_, err := p.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: "holdfast"}, "Hold", map[string]any{
+		"hold_id": id, "customer": "a stranger", "person": "nobody", "lines": lines, "settings": map[string]int{"hold_seconds": 60},
+	})
+	require.NoError(t, err)
+	return id
+}
+
+// cart starts a hold of two SKUs, the first of which it opens.
+func (p *play) cart(t *testing.T, first, second string) string {
+	t.Helper()
+	given := p.walkIn(t, p.shop, first)
+	require.NoError(t, p.shop.Restock(t.Context(), first, 1))
+	return p.startHold(t, given, second, first)
 }
 
 func (p *play) post(t *testing.T, path string, body any, status int) {

@@ -31,10 +31,10 @@ const (
 var paths = []string{
 	"entry-bought", "entry-expired", "entry-hold-ended", "entry-idle", "entry-lapsed", "entry-left", "entry-left-an-offer",
 	"entry-removed", "entry-unreachable",
-	"hold-cancelled", "hold-declined", "hold-expired", "hold-extended", "hold-failed-then-sold", "hold-late", "hold-mismatched",
+	"hold-cancelled", "hold-cart-refused", "hold-cart-sold", "hold-cart-undone", "hold-declined", "hold-expired", "hold-extended", "hold-failed-then-sold", "hold-late", "hold-mismatched",
 	"hold-mismatched-then-sold", "hold-of-a-link", "hold-paid-in-time", "hold-paid-twice", "hold-refused", "hold-released",
 	"hold-sold-after-an-outage", "hold-sold-by-signal", "hold-sold-by-update", "hold-undecodable", "hold-unfinished-payment",
-	"payment-after-expiry", "payment-late", "payment-mismatched", "payment-parked", "payment-refunded", "payment-second",
+	"payment-late", "payment-mismatched", "payment-parked", "payment-refunded", "payment-retake", "payment-second",
 	"payment-unknown-settled",
 	"reconcile-closed", "reconcile-opened",
 	"stock-continued", "stock-continues", "stock-drained", "stock-events",
