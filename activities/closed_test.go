@@ -69,7 +69,8 @@ func plain(t *testing.T, keys ...codec.Key) *codec.Codec {
 
 const closedHoldID = "hold_bjmyietwaaaaaaaaaaaaaaaaaa"
 
-// left says what is unsettled, as "reference cause amount".
+// left says what is unsettled, as "reference cause amount", the reference without the
+// hold's id that each ends with.
 func left(t *testing.T, events []*historypb.HistoryEvent) []string {
 	t.Helper()
 	id := events[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()
@@ -80,7 +81,7 @@ func left(t *testing.T, events []*historypb.HistoryEvent) []string {
 		require.Equal(t, id, in.HoldID)
 		require.NotEmpty(t, in.SKU)
 		require.Equal(t, contract.PaymentID(id, in.PaymentRef), in.PaymentID)
-		text := in.PaymentRef + " " + in.Cause
+		text := strings.TrimSuffix(in.PaymentRef, "_"+id) + " " + in.Cause
 		if in.Amount != nil {
 			require.Equal(t, "EUR", in.Currency)
 			text += " " + string(rune('0'+*in.Amount/100)) + "00"

@@ -21,6 +21,9 @@ type HoldGate interface {
 	Unconfirm(ctx context.Context, sku, holdID, paymentRef, actor string) (redis.HoldOutcome, error)
 	Release(ctx context.Context, req redis.ReleaseRequest) (redis.HoldOutcome, error)
 	Refund(ctx context.Context, sku, holdID, paymentRef, actor string) (redis.HoldOutcome, error)
+	ClaimPayment(ctx context.Context, holdID, paymentRef string) (redis.PaymentOwner, error)
+	SettlePayment(ctx context.Context, holdID, paymentRef, reference string) (redis.PaymentOwner, error)
+	ReopenPayment(ctx context.Context, holdID, paymentRef string) (redis.PaymentOwner, error)
 }
 
 // PaymentStarter starts the owner of money that makes no sale.
@@ -125,8 +128,11 @@ type ConfirmHoldInput struct {
 	Retake bool `json:"retake,omitempty"`
 }
 
-// ConfirmHold makes the sale if the hold still lives.
+// ConfirmHold makes the sale if the hold still lives and the payment is its own.
 func (a *Holds) ConfirmHold(ctx context.Context, in ConfirmHoldInput) (HoldOutcome, error) {
+	if out, own, err := a.claim(ctx, in.SKU, in.HoldID, in.PaymentRef); err != nil || !own {
+		return out, err
+	}
 	out, err := a.Gate.Confirm(ctx, redis.ConfirmRequest{
 		SKU: in.SKU, HoldID: in.HoldID, PaymentRef: in.PaymentRef, Amount: in.Amount, Actor: in.Actor,
 		SameAmount: in.SameAmount, Retake: in.Retake,
@@ -182,8 +188,50 @@ type MarkRefundInput struct {
 
 // MarkRefund marks a payment reference on the hold's record.
 func (a *Holds) MarkRefund(ctx context.Context, in MarkRefundInput) (HoldOutcome, error) {
+	if out, own, err := a.claim(ctx, in.SKU, in.HoldID, in.PaymentRef); err != nil || !own {
+		return out, err
+	}
 	out, err := a.Gate.Refund(ctx, in.SKU, in.HoldID, in.PaymentRef, in.Actor)
 	return a.holdDone(ctx, in.SKU, "mark refund at hold of", out, err)
+}
+
+// claim answers whether the payment is this hold's to sell by or to refund; if not,
+// OtherHold with that hold in Reason, or Settled with the refund's reference.
+func (a *Holds) claim(ctx context.Context, sku, holdID, paymentRef string) (out HoldOutcome, own bool, err error) {
+	owner, err := a.Gate.ClaimPayment(ctx, holdID, paymentRef)
+	switch {
+	case err != nil:
+		return HoldOutcome{}, false, a.gateError(ctx, sku, "claim a payment for hold of", err)
+	case owner.HoldID != holdID:
+		return HoldOutcome{Verdict: redis.OtherHold, Reason: owner.HoldID, Tell: a.Tell}, false, nil
+	case owner.Settled:
+		return HoldOutcome{Verdict: redis.Settled, Reason: owner.Reference, Tell: a.Tell}, false, nil
+	}
+	return HoldOutcome{}, true, nil
+}
+
+// SettlePaymentInput says that the money of a payment went back, or, with Reopen,
+// that it did not after all. Reference is the provider's.
+type SettlePaymentInput struct {
+	SKU        string `json:"sku"`
+	HoldID     string `json:"hold_id"`
+	PaymentRef string `json:"payment_ref"`
+	Reference  string `json:"reference,omitempty"`
+	Reopen     bool   `json:"reopen,omitempty"`
+}
+
+// SettlePayment keeps it at the gate, where it outlives the Payment.
+func (a *Holds) SettlePayment(ctx context.Context, in SettlePaymentInput) (HoldOutcome, error) {
+	var err error
+	if in.Reopen {
+		_, err = a.Gate.ReopenPayment(ctx, in.HoldID, in.PaymentRef)
+	} else {
+		_, err = a.Gate.SettlePayment(ctx, in.HoldID, in.PaymentRef, in.Reference)
+	}
+	if err != nil {
+		return HoldOutcome{}, a.gateError(ctx, in.SKU, "settle a payment of hold of", err)
+	}
+	return HoldOutcome{Verdict: redis.OK, Tell: a.Tell}, nil
 }
 
 // StartPayment gives money to its Payment; one that is open goes on.

@@ -346,6 +346,8 @@ type PaymentInput struct {
 	Currency   string `json:"currency,omitempty"`
 	Cause      string `json:"cause"`
 	Raw        []byte `json:"raw,omitempty"` // an undecodable payload, as it came
+	// Reopened says that a refund which was settled has failed after all.
+	Reopened bool `json:"reopened,omitempty"`
 	// Tell says that the shop has an endpoint for events.
 	Tell bool `json:"tell,omitempty"`
 }

@@ -97,4 +97,5 @@ const (
 	CauseMismatched  = "mismatched"  // not the amount that payment-started named
 	CauseUndecodable = "undecodable" // the payload could not be read
 	CauseUnknown     = "unknown"     // no such hold
+	CauseOtherHold   = "other-hold"  // the payment is another hold's
 )

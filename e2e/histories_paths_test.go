@@ -27,47 +27,47 @@ func euros(ref string, cents int) money {
 var pathsOfAWorkingHouse = []path{
 	{"hold-sold-by-update", func(t *testing.T, p *play) {
 		hold := p.walkIn(t, p.shop, "by-update")
-		p.confirm(t, hold, money{"payment_ref": "pay_1"}, http.StatusOK)
+		p.confirm(t, hold, money{"payment_ref": payOf(hold, "1")}, http.StatusOK)
 		p.ended(t, "hold-sold-by-update", hold)
 	}},
 	{"hold-sold-by-signal", func(t *testing.T, p *play) {
 		hold := p.walkIn(t, p.shop, "by-signal")
-		p.signal(t, hold, "payment-succeeded", euros("pay_1", 500))
+		p.signal(t, hold, "payment-succeeded", euros(payOf(hold, "1"), 500))
 		p.ended(t, "hold-sold-by-signal", hold)
 	}},
 	{"hold-extended", func(t *testing.T, p *play) {
 		hold := p.walkIn(t, p.shop, "extended")
-		p.checkout(t, hold, euros("pay_1", 500))
-		p.confirm(t, hold, euros("pay_1", 500), http.StatusOK)
+		p.checkout(t, hold, euros(payOf(hold, "1"), 500))
+		p.confirm(t, hold, euros(payOf(hold, "1"), 500), http.StatusOK)
 		p.ended(t, "hold-extended", hold)
 	}},
 	{"hold-failed-then-sold", func(t *testing.T, p *play) {
 		hold := p.walkIn(t, p.shop, "failed-then-sold")
-		p.checkout(t, hold, euros("pay_1", 500))
-		p.signal(t, hold, "payment-failed", money{"payment_ref": "pay_1", "reason": "card declined", "final": false})
-		p.checkout(t, hold, euros("pay_2", 500))
-		p.confirm(t, hold, euros("pay_2", 500), http.StatusOK)
+		p.checkout(t, hold, euros(payOf(hold, "1"), 500))
+		p.signal(t, hold, "payment-failed", money{"payment_ref": payOf(hold, "1"), "reason": "card declined", "final": false})
+		p.checkout(t, hold, euros(payOf(hold, "2"), 500))
+		p.confirm(t, hold, euros(payOf(hold, "2"), 500), http.StatusOK)
 		p.ended(t, "hold-failed-then-sold", hold)
 	}},
 	{"hold-mismatched", func(t *testing.T, p *play) {
 		hold := p.walkIn(t, p.shop, "mismatched")
-		p.checkout(t, hold, euros("pay_1", 500))
-		p.confirm(t, hold, euros("pay_1", 400), http.StatusConflict)
+		p.checkout(t, hold, euros(payOf(hold, "1"), 500))
+		p.confirm(t, hold, euros(payOf(hold, "1"), 400), http.StatusConflict)
 		p.signal(t, hold, "release", money{"reason": "shop"})
 		p.ended(t, "hold-mismatched", hold)
-		p.settled(t, "payment-mismatched", paymentID(hold, "pay_1"), "refund-pending")
+		p.settled(t, "payment-mismatched", paymentID(hold, payOf(hold, "1")), "refund-pending")
 	}},
 	{"hold-mismatched-then-sold", func(t *testing.T, p *play) {
 		hold := p.walkIn(t, p.shop, "mismatched-then-sold")
-		p.checkout(t, hold, euros("pay_1", 500))
-		p.confirm(t, hold, euros("pay_1", 400), http.StatusConflict)
-		p.confirm(t, hold, euros("pay_1", 500), http.StatusOK)
+		p.checkout(t, hold, euros(payOf(hold, "1"), 500))
+		p.confirm(t, hold, euros(payOf(hold, "1"), 400), http.StatusConflict)
+		p.confirm(t, hold, euros(payOf(hold, "1"), 500), http.StatusOK)
 		p.ended(t, "hold-mismatched-then-sold", hold)
 	}},
 	{"hold-undecodable", func(t *testing.T, p *play) {
 		hold := p.walkIn(t, p.shop, "undecodable")
 		p.signal(t, hold, "payment-succeeded", money{"payment_ref": 17})
-		p.confirm(t, hold, euros("pay_1", 500), http.StatusOK)
+		p.confirm(t, hold, euros(payOf(hold, "1"), 500), http.StatusOK)
 		p.ended(t, "hold-undecodable", hold)
 	}},
 	{"hold-released", func(t *testing.T, p *play) {
@@ -79,8 +79,8 @@ var pathsOfAWorkingHouse = []path{
 		hold := p.walkIn(t, p.shop, "declined")
 		p.decline(t, hold)
 		p.ended(t, "hold-declined", hold)
-		p.confirm(t, hold, euros("pay_late", 500), http.StatusConflict)
-		p.settled(t, "payment-refunded", paymentID(hold, "pay_late"), "refund-pending")
+		p.confirm(t, hold, euros(payOf(hold, "late"), 500), http.StatusConflict)
+		p.settled(t, "payment-refunded", paymentID(hold, payOf(hold, "late")), "refund-pending")
 	}},
 	{"hold-cancelled", func(t *testing.T, p *play) {
 		hold := p.walkIn(t, p.shop, "cancelled")
@@ -95,7 +95,7 @@ var pathsOfAWorkingHouse = []path{
 		p.opened(t, "cart-sold-2", 1)
 		cart := p.cart(t, "cart-sold-1", "cart-sold-2")
 		p.status(t, cart, "is held", inState("held"))
-		p.signal(t, cart, "payment-succeeded", euros("pay_1", 500))
+		p.signal(t, cart, "payment-succeeded", euros(payOf(cart, "1"), 500))
 		p.ended(t, "hold-cart-sold", cart)
 	}},
 	{"hold-cart-refused", func(t *testing.T, p *play) {
@@ -108,33 +108,33 @@ var pathsOfAWorkingHouse = []path{
 		cart := p.cart(t, "cart-undone-1", second)
 		p.status(t, cart, "is held", inState("held"))
 		p.decided(t, event(second, "correction", map[string]any{"delta": -1, "reason": "stolen", "allow_shortfall": true}), "")
-		p.signal(t, cart, "payment-succeeded", euros("pay_1", 500))
+		p.signal(t, cart, "payment-succeeded", euros(payOf(cart, "1"), 500))
 		p.ended(t, "hold-cart-undone", cart)
 	}},
 	{"hold-expired", func(t *testing.T, p *play) {
 		hold := p.walkIn(t, p.quick, "expired")
 		p.ended(t, "hold-expired", hold)
-		p.confirm(t, hold, euros("pay_late", 500), http.StatusOK) // the unit is still free
-		p.ended(t, "payment-retake", paymentID(hold, "pay_late"))
+		p.confirm(t, hold, euros(payOf(hold, "late"), 500), http.StatusOK) // the unit is still free
+		p.ended(t, "payment-retake", paymentID(hold, payOf(hold, "late")))
 	}},
 	{"hold-unfinished-payment", func(t *testing.T, p *play) {
 		hold := p.walkIn(t, p.quick, "unfinished")
-		p.checkout(t, hold, euros("pay_1", 500))
+		p.checkout(t, hold, euros(payOf(hold, "1"), 500))
 		p.ended(t, "hold-unfinished-payment", hold)
 	}},
 	{"payment-unknown", func(t *testing.T, p *play) {
 		given := p.walkIn(t, p.shop, "unknown-hold")
 		unknown := given[:len(given)-18] + "aaaaaaaaaaaaaaaaaa"
-		p.confirm(t, unknown, euros("pay_1", 500), http.StatusConflict)
-		p.settled(t, "payment-unknown-settled", paymentID(unknown, "pay_1"), "parked")
-		p.confirm(t, unknown, euros("pay_2", 500), http.StatusConflict)
-		p.keep("payment-parked", paymentID(unknown, "pay_2"), "")
+		p.confirm(t, unknown, euros(payOf(unknown, "1"), 500), http.StatusConflict)
+		p.settled(t, "payment-unknown-settled", paymentID(unknown, payOf(unknown, "1")), "parked")
+		p.confirm(t, unknown, euros(payOf(unknown, "2"), 500), http.StatusConflict)
+		p.keep("payment-parked", paymentID(unknown, payOf(unknown, "2")), "")
 	}},
 	{"entry-bought", func(t *testing.T, p *play) {
 		entry := p.joined(t, p.shop, "bought", 1)
 		p.keep("entry-idle", p.joined(t, p.shop, "bought", 2), "")
 		hold := p.pressed(t, "bought", entry)
-		p.confirm(t, hold, euros("pay_1", 500), http.StatusOK)
+		p.confirm(t, hold, euros(payOf(hold, "1"), 500), http.StatusOK)
 		p.ended(t, "hold-of-a-link", hold)
 		p.ended(t, "entry-bought", entry)
 		p.keep("stock-drained", "stock.bought", "")

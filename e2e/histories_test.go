@@ -202,3 +202,6 @@ func (p *play) ended(t *testing.T, name, id string) {
 	require.NoError(t, p.closed(t.Context(), id))
 	p.keep(name, id, "")
 }
+
+// payOf is a payment reference of one hold: a payment pays for one hold only.
+func payOf(hold, which string) string { return "pay_" + which + "_" + hold }

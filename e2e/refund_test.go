@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -72,19 +71,7 @@ func TestTheShopIsAskedForARefund(t *testing.T) {
 	require.Equal(t, http.StatusConflict, a.Status, a)
 
 	owner := paymentID(hold.HoldID, "pay_late")
-	require.NoError(t, until(ctx, "the shop has taken the request", func() error {
-		v, err := h.temporal.QueryWorkflow(ctx, owner, "", "status")
-		if err != nil {
-			return err
-		}
-		var status struct {
-			State string `json:"state"`
-		}
-		if err := v.Get(&status); err != nil || status.State == "refund-reported" {
-			return err
-		}
-		return errors.New("it is " + status.State)
-	}))
+	h.paymentState(t, owner, "refund-reported")
 	calls := desk.seen()
 	require.Len(t, calls, 2, "asked again after a bad moment, and not after it was taken")
 	for _, c := range calls {
@@ -107,5 +94,32 @@ func TestTheShopIsAskedForARefund(t *testing.T) {
 
 	require.NoError(t, h.temporal.SignalWorkflow(ctx, owner, "", "refund-settled", map[string]string{"reference": "re_1"}))
 	require.NoError(t, h.closed(ctx, owner))
+
+	// Told again when its Payment is forgotten, the money is known to have gone back.
+	h.forget(t, owner)
+	a, err = h.shop.Confirm(ctx, hold.HoldID, "pay_late")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusConflict, a.Status, a)
+	require.NoError(t, h.closed(ctx, owner))
+	h.paymentState(t, owner, "refund-settled")
+
+	// A payment that made a sale, and one that went back, told for another hold.
+	sold, err := h.shop.Hold(ctx, sku, "buyer")
+	require.NoError(t, err)
+	confirmed(t, h, sold.HoldID, "pay_sale")
+	require.NoError(t, h.shop.Restock(ctx, sku, 1))
+	other, err := h.shop.Hold(ctx, sku, "other")
+	require.NoError(t, err)
+	for _, ref := range []string{"pay_sale", "pay_late"} {
+		a, err = h.shop.Confirm(ctx, other.HoldID, ref)
+		require.NoError(t, err)
+		require.Equal(t, "payment-conflict", a.Code(), a)
+		parked := paymentID(other.HoldID, ref)
+		h.paymentState(t, parked, "parked")
+		require.NoError(t, h.temporal.SignalWorkflow(ctx, parked, "", "refund-settled", map[string]string{"actor": "ops"}))
+		require.NoError(t, h.closed(ctx, parked))
+	}
+	confirmed(t, h, other.HoldID, "pay_other")
+	require.Len(t, desk.seen(), 2, "the shop was asked for one refund in all")
 	h.judge(t, sku)
 }

@@ -237,11 +237,11 @@ func (s stranger) events(t *testing.T, id string) (events []*historypb.HistoryEv
 // Money of another amount goes back when the hold ends, by a person's hand.
 func (s stranger) settles(t *testing.T) {
 	hold := s.take(t, "gus")
-	s.paste(t, "a payment has started", hold)
-	s.paste(t, "a payment has succeeded", hold, "4900", "4800")
+	s.paste(t, "a payment has started", hold, "pi_42", "pi_45")
+	s.paste(t, "a payment has succeeded", hold, "pi_42", "pi_45", "4900", "4800")
 	s.paste(t, "give a hold back", hold)
 	s.comesTo(t, hold, "released", 3, 0, 2)
-	owner := paymentID(hold, "pi_42")
+	owner := paymentID(hold, "pi_45")
 	s.lists(t, "money that is still owed", owner)
 	if status := s.status(t, owner); s.readable {
 		require.Equal(t, "refund-pending", status.State)

@@ -157,6 +157,7 @@ var exempt = map[string]string{
 	"TestAServerThatKeepsItsWordIsTaken":         ownServers,
 	"TestReplicas":                               ownServers,
 	"TestASilentServerIsUnavailable":             ownServers,
+	"TestWithoutRedisNobodyKnowsWhosePayment":    ownServers,
 	"TestAnOldVersionIsRefused":                  ownServers,
 	"TestEverythingThatIsWrongIsSaidAtOnce":      ownServers,
 	"TestReplicasWhoseTermsAreNotTold":           ownServers,

@@ -15,8 +15,9 @@ var keyNames = [...]string{
 const layout = 1
 
 const (
-	keySKUs     = "hf:skus"  // hash: SKU number → SKU; field mapWhole when it was read whole
-	keyIdem     = "hf:idem:" // + caller and key: an idempotency record
+	keySKUs     = "hf:skus"     // hash: SKU number → SKU; field mapWhole when it was read whole
+	keyIdem     = "hf:idem:"    // + caller and key: an idempotency record
+	keyPayment  = "hf:payment:" // + hash of a sealed reference: whose a payment is
 	mapWhole    = "*"
 	keyPrefix   = "hf:{"
 	keyTagClose = "}:"

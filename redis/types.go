@@ -81,6 +81,8 @@ const (
 	MadeSale        Verdict = "made-sale"         // refund: this payment made the sale
 	AmountMismatch  Verdict = "amount-mismatch"   // confirm: not what payment-started named
 	LimitReached    Verdict = "limit-reached"     // reserve: the person has as much as one may
+	OtherHold       Verdict = "other-hold"        // claim of a payment: it is another hold's
+	Settled         Verdict = "settled"           // claim of a payment: its money went back
 	Returned        Verdict = "returned"          // unconfirm: units of the sale have come back
 	WouldOversell   Verdict = "would-oversell"    // correction: live claims exceed what would be left
 	Moved           Verdict = "moved"             // open: the server changed since it was read

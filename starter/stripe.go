@@ -173,7 +173,7 @@ func (d *Door) refundFailed(ctx context.Context, h stripe.Happening, view *strip
 	}
 	return d.park(ctx, contract.PaymentInput{
 		PaymentID: h.PaymentID, HoldID: s.HoldID, SKU: run.SKU, PaymentRef: s.PaymentRef, Amount: s.Amount, Currency: s.Currency, Cause: s.Cause,
-		Tell: d.cfg.Events.On(),
+		Reopened: true, Tell: d.cfg.Events.On(),
 	}, view)
 }
 

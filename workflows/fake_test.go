@@ -46,9 +46,10 @@ type world struct {
 
 	texts    []sms.Text
 	send     func(sms.Text) (sms.Receipt, error)
-	applied  map[string]int64 // stock event → the number of its decision
-	wakes    bool             // what a stock event answers
-	owner    string           // of the SKU's number, when it is another's
+	applied  map[string]int64              // stock event → the number of its decision
+	wakes    bool                          // what a stock event answers
+	owner    string                        // of the SKU's number, when it is another's
+	owners   map[string]redis.PaymentOwner // of payments, by their reference
 	drain    func() redis.DrainOutcome
 	settings []redis.SettingsRequest
 	checks   int // how often Reconcile was asked for

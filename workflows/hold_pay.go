@@ -39,8 +39,11 @@ func (h *hold) pay(p payment) (contract.ConfirmResult, error) {
 		return h.answer(p, contract.ConfirmSold, nil), nil
 	}
 	cause := contract.CauseLate // or the reference is marked for refund
-	if verdict == redis.Conflict {
+	switch verdict {
+	case redis.Conflict:
 		cause = contract.CauseSecond
+	case redis.OtherHold:
+		cause = contract.CauseOtherHold
 	}
 	answer, err := h.hand(p, cause)
 	switch {

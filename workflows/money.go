@@ -64,7 +64,7 @@ func undecodable(holdID, sku string, data []byte) contract.PaymentInput {
 // sale.
 func outcomeOf(cause string) string {
 	switch cause {
-	case contract.CauseSecond:
+	case contract.CauseSecond, contract.CauseOtherHold:
 		return contract.ConfirmConflict
 	case contract.CauseMismatched:
 		return contract.ConfirmAmountMismatch

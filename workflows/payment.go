@@ -38,6 +38,7 @@ type moneyOwner struct {
 	stop     workflow.CancelFunc // of the request
 	asked    time.Time           // when it was first made
 	sequence int64               // of the request: its repeats carry the same
+	noted    bool                // the gate knows that the money went back
 	events   emitter
 }
 
@@ -116,6 +117,11 @@ func (p *moneyOwner) run() (contract.PaymentStatus, error) {
 	}
 	if p.status.State == contract.PaymentRefundSettled {
 		p.emit(contract.EventRefundSettled)
+		if p.in.SKU != "" && !p.noted {
+			if err := p.note(false); err != nil {
+				return contract.PaymentStatus{}, err
+			}
+		}
 	}
 	err = workflow.Await(p.ctx, func() bool { return workflow.AllHandlersFinished(p.ctx) && p.events.idle() })
 	return p.status, err
@@ -192,6 +198,8 @@ func (p *moneyOwner) become(state string) {
 		next = "the provider is asked for the refund until it takes the request"
 	case state == contract.PaymentRefundReported:
 		next = "the provider pays the money back; settled by its word, or " + sendSettled
+	case state == contract.PaymentParked && p.status.ByHand != "":
+		next = "**a person must decide**: " + verbatim(p.status.ByHand) + "; then " + sendSettled
 	case state == contract.PaymentParked:
 		next = "**a person must find out what this money is**, pay it back or book it, then " + sendSettled
 	}

@@ -17,6 +17,11 @@ func (p *moneyOwner) settle() (state, outcome string, err error) {
 	if p.in.SKU == "" || p.in.Cause == contract.CauseUndecodable {
 		return p.park(), outcome, nil
 	}
+	if p.in.Reopened {
+		if err := p.note(true); err != nil {
+			return "", "", err
+		}
+	}
 	if p.in.Cause != contract.CauseMismatched {
 		out, err := p.sell()
 		switch {
@@ -27,6 +32,10 @@ func (p *moneyOwner) settle() (state, outcome string, err error) {
 			return contract.PaymentSold, contract.ConfirmSold, nil
 		case out.Verdict == redis.Unknown, out.Verdict == redis.Returned:
 			return p.park(), outcome, nil
+		case out.Verdict == redis.OtherHold:
+			return p.parkOther(out.Reason), contract.ConfirmConflict, nil
+		case out.Verdict == redis.Settled:
+			return p.wentBack(out.Reason), outcome, nil
 		case out.Verdict == redis.Conflict:
 			outcome, p.saleRef = contract.ConfirmConflict, out.PaymentRef
 		case out.Verdict == redis.AmountMismatch:
@@ -44,8 +53,38 @@ func (p *moneyOwner) settle() (state, outcome string, err error) {
 		return contract.PaymentSold, contract.ConfirmSold, nil
 	case out.Verdict == redis.Unknown:
 		return p.park(), outcome, nil
+	case out.Verdict == redis.OtherHold:
+		return p.parkOther(out.Reason), contract.ConfirmConflict, nil
+	case out.Verdict == redis.Settled:
+		return p.wentBack(out.Reason), outcome, nil
 	}
 	return contract.PaymentRefundPending, outcome, nil
+}
+
+// parkOther leaves to a person a payment that was told for another hold before. It
+// may have made that one's sale, or be on its way back for it.
+func (p *moneyOwner) parkOther(holdID string) string {
+	p.status.ByHand = "this payment belongs to " + holdID + ": see what became of it there before any money moves"
+	return p.park()
+}
+
+// wentBack: a repeat, told again when the Payment that settled it is forgotten.
+func (p *moneyOwner) wentBack(reference string) string {
+	p.status.Reference, p.noted = reference, true
+	return contract.PaymentRefundSettled
+}
+
+// note keeps at the gate that the money went back, where it outlives this run, or
+// that it did not after all.
+func (p *moneyOwner) note(reopen bool) error {
+	summary := "note that the money went back"
+	if reopen {
+		summary = "the refund failed: open again"
+	}
+	_, err := gateStep[activities.HoldOutcome](p.ctx, summary, holdActivities.SettlePayment, activities.SettlePaymentInput{
+		SKU: p.in.SKU, HoldID: p.in.HoldID, PaymentRef: p.in.PaymentRef, Reference: p.status.Reference, Reopen: reopen,
+	})
+	return err
 }
 
 // sell confirms the hold, expired or live, all its lines or none, and answers as
