@@ -57,12 +57,12 @@ func (g *Gate) claimPayment(ctx context.Context, holdID, paymentRef, replace, mo
 		return PaymentOwner{}, err
 	}
 	raw, err := claimPayment.Run(ctx, g.rdb, []string{g.paymentKey(paymentRef)},
-		holdID, g.opts.SaleRetention.Milliseconds(), replace, move, reference).Slice()
+		holdID, g.opts.SaleRetention.Milliseconds(), replace, move, g.opts.Refs.Seal(reference)).Slice()
 	if err != nil {
 		return PaymentOwner{}, fmt.Errorf("%w: whose payment: %w", ErrUnavailable, err)
 	}
 	r := reply(raw)
-	return PaymentOwner{HoldID: r.str(0), Settled: r.int(1) == 1, Reference: r.str(2)}, nil
+	return PaymentOwner{HoldID: r.str(0), Settled: r.int(1) == 1, Reference: g.opts.Refs.Open(r.str(2))}, nil
 }
 
 // paymentKey has a fixed length, whatever the reference.
