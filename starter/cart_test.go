@@ -202,7 +202,8 @@ func TestCartGivesBackNoHoldOfAnother(t *testing.T) {
 	require.Equal(t, contract.HoldHeld, h.get(first.HoldID).State)
 }
 
-// Every crash point of a cart's lines: nothing is promised, and the repeat finds out.
+// B59: every crash point of a cart's lines. Nothing is promised, and the repeat finds
+// out.
 func TestCartCrashPoints(t *testing.T) {
 	for name, c := range map[string]struct {
 		breakIt func(h *cartHouse)
