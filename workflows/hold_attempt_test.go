@@ -29,6 +29,11 @@ func (w *world) begin(at time.Duration, ref string) {
 func (w *world) runAsking() contract.HoldResult {
 	in := holdInput()
 	in.Settings.AsksProvider = true
+	return w.runAskingOf(in)
+}
+
+// runAskingOf answers nothing of a hold that was cancelled or failed.
+func (w *world) runAskingOf(in contract.HoldInput) contract.HoldResult {
 	w.ExecuteWorkflow(contract.HoldWorkflow, in)
 	require.True(w.t, w.IsWorkflowCompleted())
 	if err := w.GetWorkflowError(); err != nil {
