@@ -171,15 +171,15 @@ func (h *hold) hear() error {
 			a.unknown = "the provider did not answer: " + err.Error()
 		case out.State == port.Paid:
 			a.over = true
+			if err := contract.CheckPaymentRef(out.Ref); err != nil {
+				// The hold must not fail with its units, and this money has another name.
+				workflow.GetLogger(h.ctx).Error("the provider gives paid money no good name: it keeps the one that it was begun under", "hold", h.in.HoldID, "payment", contract.PaymentID(h.in.HoldID, a.ref), "error", err)
+				out.Ref = a.ref
+			}
 			if h.namedBy[out.Ref] == nil {
 				h.namedBy[out.Ref] = h.namedBy[a.ref] // announced under the attempt's name
 			}
-			p, err := newPayment(out.Ref, nil, "")
-			if err != nil {
-				return err
-			}
-			p.money = out.Money
-			if _, err := h.pay(p); err != nil {
+			if _, err := h.pay(payment{ref: out.Ref, money: out.Money}); err != nil {
 				return err
 			}
 		default:

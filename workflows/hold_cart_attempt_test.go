@@ -175,3 +175,15 @@ func TestCartRefusedEndsItsAttempts(t *testing.T) {
 		})
 	}
 }
+
+// A provider that names its payment badly does not take the hold down with it.
+func TestHoldPaidAtTheProviderUnderNoName(t *testing.T) {
+	for _, ref := range []string{"", string(make([]byte, 500))} {
+		w := askingCart(t)
+		w.provider.status["P1"] = []says{paidThere(ref, 500)}
+		out := w.runAskingCart()
+		require.NoError(t, w.GetWorkflowError())
+		require.Equal(t, contract.HoldSold, out.State)
+		require.Equal(t, "P1", out.PaymentRef, "the name by which it was asked about")
+	}
+}
