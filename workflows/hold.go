@@ -142,6 +142,7 @@ func (h *hold) run() (contract.HoldResult, error) {
 			return contract.HoldResult{}, err
 		}
 	}
+	h.recordUnresolved()
 	h.tellEnded()
 	if err := h.close(); err != nil {
 		return contract.HoldResult{}, err

@@ -64,17 +64,7 @@ func (h *hold) expire() error {
 		}
 		return h.hear()
 	}
-	if err := h.giveBack(h.why.reason, h.why.actor); err != nil {
-		return err
-	}
-	if h.status.State == contract.HoldExpired {
-		for _, a := range h.attempts {
-			if a.unknown != "" {
-				h.recordUnresolved(a.ref, a.unknown)
-			}
-		}
-	}
-	return nil
+	return h.giveBack(h.why.reason, h.why.actor)
 }
 
 // asking asks about every payment that was not yet asked about, and says whether
@@ -192,9 +182,20 @@ func (h *hold) hear() error {
 	return nil
 }
 
-// recordUnresolved notes that the hold expired although nobody could say whether
-// a payment was made for it.
-func (h *hold) recordUnresolved(ref, reason string) {
+// recordUnresolved follows the end of the hold: one that expired has payments of
+// which nobody could say whether they were made. Money that came has its owner.
+func (h *hold) recordUnresolved() {
+	if h.status.State != contract.HoldExpired {
+		return
+	}
+	for _, a := range h.attempts {
+		if _, came := h.answers[a.ref]; a.unknown != "" && !came {
+			h.unresolvedAttempt(a.ref, a.unknown)
+		}
+	}
+}
+
+func (h *hold) unresolvedAttempt(ref, reason string) {
 	id := contract.PaymentID(h.in.HoldID, ref)
 	workflow.GetLogger(h.ctx).Error("payment unresolved: the hold expired and nobody could say whether it was paid", "hold", h.in.HoldID, "payment", id, "reason", reason)
 	h.unresolved = append(h.unresolved, verbatim(ref)+": "+verbatim(reason))

@@ -187,3 +187,39 @@ func TestHoldPaidAtTheProviderUnderNoName(t *testing.T) {
 		require.Equal(t, "P1", out.PaymentRef, "the name by which it was asked about")
 	}
 }
+
+// Of money that has its owner nobody says that it is unresolved.
+func TestHoldExpiresWithMoneyThatIsKnown(t *testing.T) {
+	w := reserved(t)
+	w.tells()
+	w.provider.status, w.provider.cancel = map[string][]says{"P1": {{status: nobodyKnew.status, do: func() {
+		w.SignalWorkflow(contract.SignalPaymentSucceeded, paidAmount("P1", 499, "EUR"))
+	}}}}, map[string][]says{}
+	w.at(time.Minute, func() { w.SignalWorkflow(contract.SignalPaymentStarted, startedAmount(500, "EUR")) })
+	require.Equal(t, contract.HoldExpired, w.runAsking().State)
+	require.Equal(t, []string{contract.CauseMismatched}, w.causes())
+	require.NotContains(t, w.toldOf(), contract.EventPaymentUnresolved)
+	require.NotContains(t, w.currentDetails(), "Unresolved")
+}
+
+// The gate had given all lines back and the worker died before it could note it: a
+// payment is what the next one meets first.
+func TestHoldLearnsOfItsExpiryFromAPayment(t *testing.T) {
+	w := reserved(t)
+	w.tells()
+	w.provider.cancel, w.provider.status = map[string][]says{}, map[string][]says{"P1": {{status: nobodyKnew.status, do: func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.hold.Deadline = w.hold.Deadline.Add(2 * time.Minute) // the first release is early
+	}}}}
+	w.at(16*time.Minute+30*time.Second, func() {
+		w.endHold(contract.HoldExpired, contract.ReasonExpired)
+		w.SignalWorkflow(contract.SignalPaymentSucceeded, paid("P2"))
+	})
+	w.begin(time.Minute, "P1")
+	require.Equal(t, contract.HoldExpired, w.runAsking().State)
+	require.Equal(t, []string{contract.CauseLate}, w.causes())
+	require.Equal(t, 1, w.called("release expired early"))
+	require.Contains(t, w.toldOf(), contract.EventPaymentUnresolved, "nobody knows what became of P1")
+	require.Contains(t, w.currentDetails(), "Unresolved")
+}
