@@ -66,15 +66,10 @@ type ask struct {
 }
 
 func newHold(ctx workflow.Context, in contract.HoldInput) (*hold, error) {
-	lines, err := contract.MergeLines(in.Lines)
+	lines, err := holdLines(in)
 	if err != nil {
 		return nil, temporal.NewNonRetryableApplicationError(
 			fmt.Sprintf("hold %s: %s", in.HoldID, err), contract.ErrBadRequest, nil)
-	}
-	if number, err := contract.HoldNumber(in.HoldID); len(lines) > 1 && (err != nil || number != contract.SKUNumber(lines[0].SKU)) {
-		// Nobody could find its other lines by its id.
-		return nil, temporal.NewNonRetryableApplicationError(
-			fmt.Sprintf("hold %s: the id must begin with the number of its first SKU, %s", in.HoldID, lines[0].SKU), contract.ErrBadRequest, nil)
 	}
 	steps, _ := workflow.NewDisconnectedContext(ctx)
 	h := &hold{

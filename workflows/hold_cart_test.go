@@ -45,6 +45,36 @@ func TestCartTakesItsLinesInTheOrderOfTheirSKUs(t *testing.T) {
 	require.Equal(t, merged, w.holdStatus().Lines)
 }
 
+// Any client of Temporal may start a Hold: what the gate can only refuse is refused
+// before it is asked.
+func TestHoldThatIsNone(t *testing.T) {
+	for want, change := range map[string]func(in *contract.HoldInput){
+		"person is empty":                  func(in *contract.HoldInput) { in.Person = "" },
+		"the number of its first SKU":      func(in *contract.HoldInput) { in.HoldID = "my hold" },
+		"number of its first SKU, CHAIR":   func(in *contract.HoldInput) { in.HoldID = contract.HoldID(lamp, []byte("a hold of a test")) },
+		"hold_seconds is 0":                func(in *contract.HoldInput) { in.Settings.HoldSeconds = 0 },
+		"hold_seconds is 9223372036854775": func(in *contract.HoldInput) { in.Settings.HoldSeconds = 1<<63 - 1 },
+		"extension_seconds is -1":          func(in *contract.HoldInput) { in.Settings.ExtensionSeconds = -1 },
+		"grace_seconds is -1":              func(in *contract.HoldInput) { in.Settings.GraceSeconds = -1 },
+		"at most 1000000000": func(in *contract.HoldInput) {
+			in.Lines = []contract.Line{{SKU: chair, Quantity: 1e9}, {SKU: chair, Quantity: 1}}
+		},
+		"asks for 10000000000": func(in *contract.HoldInput) { in.Lines[0].Quantity = 1e10 },
+		"which is no SKU":      func(in *contract.HoldInput) { in.Lines = append(in.Lines, contract.Line{SKU: "no sku", Quantity: 1}) },
+	} {
+		w := newWorld(t)
+		in := holdInput()
+		change(&in)
+		w.ExecuteWorkflow(contract.HoldWorkflow, in)
+		require.True(t, w.IsWorkflowCompleted())
+		require.ErrorContains(t, w.GetWorkflowError(), want)
+		var app *temporal.ApplicationError
+		require.ErrorAs(t, w.GetWorkflowError(), &app)
+		require.Equal(t, contract.ErrBadRequest, app.Type())
+		require.Empty(t, w.calls, "nothing was taken")
+	}
+}
+
 func TestCartThatIsNone(t *testing.T) {
 	var many []contract.Line
 	for i := range contract.MaxLines + 1 {
