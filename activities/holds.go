@@ -24,6 +24,7 @@ type HoldGate interface {
 	ClaimPayment(ctx context.Context, holdID, paymentRef string) (redis.PaymentOwner, error)
 	SettlePayment(ctx context.Context, holdID, paymentRef, reference string) (redis.PaymentOwner, error)
 	ReopenPayment(ctx context.Context, holdID, paymentRef string) (redis.PaymentOwner, error)
+	LookupSKU(ctx context.Context, number string) (sku string, whole bool, err error)
 }
 
 // PaymentStarter starts the owner of money that makes no sale.
@@ -137,6 +138,9 @@ func (a *Holds) ConfirmHold(ctx context.Context, in ConfirmHoldInput) (HoldOutco
 		SKU: in.SKU, HoldID: in.HoldID, PaymentRef: in.PaymentRef, Amount: in.Amount, Actor: in.Actor,
 		SameAmount: in.SameAmount, Retake: in.Retake,
 	})
+	if err != nil && in.MustExist { // its SKU was there
+		return HoldOutcome{}, a.gateError(ctx, in.SKU, "confirm hold of", err)
+	}
 	if err == nil && out.Verdict == redis.Unknown && in.MustExist {
 		return HoldOutcome{}, temporal.NewApplicationErrorWithOptions(
 			"the gate has no record of "+in.HoldID+", whose workflow lives: a payment waits for Reconcile to bring it back",
@@ -244,6 +248,9 @@ func (a *Holds) StartPayment(ctx context.Context, in contract.PaymentInput) erro
 }
 
 func (a *Holds) holdDone(ctx context.Context, sku, verb string, out redis.HoldOutcome, err error) (HoldOutcome, error) {
+	if a.noSuchSKU(ctx, sku, err) { // nor has it a record of any hold, and asking again brings none
+		return HoldOutcome{Verdict: redis.Unknown, Tell: a.Tell}, nil
+	}
 	if err != nil {
 		return HoldOutcome{}, a.gateError(ctx, sku, verb, err)
 	}

@@ -38,6 +38,8 @@ type world struct {
 	paused    bool
 	saleEnds  bool
 	noRecord  bool
+	ghosts    []string             // SKUs that were never opened
+	mapless   bool                 // the map of all SKUs was not read whole
 	released  redis.ReleaseRequest // the last one
 	onConfirm func(redis.ConfirmRequest)
 
@@ -116,6 +118,9 @@ func (w *world) on(sku string) *shelf {
 func (w *world) holdVerb(name, sku string, do func(s *shelf) redis.Verdict) (redis.HoldOutcome, error) {
 	var out redis.HoldOutcome
 	var err error
+	if w.ghost(sku) {
+		return out, &redis.ClosedError{SKU: sku, Missing: true}
+	}
 	if len(w.more) > 0 {
 		name += " " + sku
 	}
@@ -132,6 +137,28 @@ func (w *world) holdVerb(name, sku string, do func(s *shelf) redis.Verdict) (red
 		return v
 	})
 	return out, err
+}
+
+func (w *world) haunt(skus ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ghosts = skus
+}
+
+func (w *world) ghost(sku string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Contains(w.ghosts, sku)
+}
+
+// LookupSKU knows every SKU that is no ghost.
+func (w *world) LookupSKU(_ context.Context, number string) (string, bool, error) {
+	for _, sku := range []string{chair, lamp, table} {
+		if contract.SKUNumber(sku) == number && !w.ghost(sku) {
+			return sku, !w.mapless, nil
+		}
+	}
+	return "", !w.mapless, nil
 }
 
 func (w *world) called(verb string) int {

@@ -347,3 +347,15 @@ func TestCartWaitsForALineThatIsNotOnRecord(t *testing.T) {
 	require.Zero(t, w.called("unconfirm CHAIR ok"), "a record that must exist is waited for")
 	require.NotZero(t, w.called("confirm LAMP "+string(redis.Unknown)))
 }
+
+// A SKU whose stock the gate has lost after the hold was promised is no unknown one.
+func TestCartWaitsForALineWhoseSKUIsLost(t *testing.T) {
+	w := cart(t)
+	w.at(time.Minute, func() {
+		w.haunt(lamp)
+		w.SignalWorkflow(contract.SignalPaymentSucceeded, paid("P1"))
+	})
+	w.at(2*time.Minute, func() { w.haunt() })
+	require.Equal(t, contract.HoldSold, w.runCart().State)
+	require.Empty(t, w.payments)
+}

@@ -137,6 +137,45 @@ func TestCartRefusedAtItsStart(t *testing.T) {
 	})
 }
 
+// A line of a SKU that was never opened is refused like one that is sold out: its gate
+// would be asked without end, with the other lines' units taken.
+func TestCartOfASKUThatThereIsNot(t *testing.T) {
+	for name, c := range map[string]struct {
+		ghosts []string
+		want   []string
+		free   []int64
+	}{
+		"the first": {[]string{chair}, []string{"release compensation TABLE ok", "release compensation LAMP ok"}, []int64{0, 1, 1}},
+		"the last":  {[]string{table}, []string{"adopt CHAIR ok", "adopt LAMP ok", "release compensation LAMP ok", "release compensation CHAIR ok"}, []int64{2, 1, 0}},
+		"all but one": {
+			[]string{lamp, table},
+			[]string{"adopt CHAIR ok", "release compensation CHAIR ok"},
+			[]int64{2, 0, 0},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := cart(t)
+			w.ghosts = c.ghosts
+			require.Equal(t, contract.HoldRefused, w.runCart().State)
+			require.Equal(t, c.want, w.calls)
+			require.Equal(t, c.free, w.freeUnits())
+			require.Zero(t, w.checks, "there is nothing to check")
+		})
+	}
+	t.Run("a hold of one line", func(t *testing.T) {
+		w := newWorld(t)
+		w.ghosts = []string{chair}
+		require.Equal(t, contract.HoldRefused, w.runHold().State)
+	})
+	t.Run("nobody can say so yet", func(t *testing.T) {
+		w := cart(t)
+		w.ghosts, w.mapless = []string{lamp}, true
+		w.at(time.Minute, func() { w.haunt() })
+		require.Equal(t, contract.HoldExpired, w.runCart().State, "it is waited for")
+		require.NotZero(t, w.checks)
+	})
+}
+
 func TestCartExpires(t *testing.T) {
 	w := cart(t)
 	out := w.runCart()

@@ -50,6 +50,9 @@ func (h *hold) adopt() error {
 		if err != nil {
 			return err
 		}
+		if out.Verdict == redis.Unknown { // no such SKU: waiting would keep the other lines' units
+			out.State, out.EndedAt = contract.HoldRefused, workflow.Now(h.ctx)
+		}
 		h.take(i, out)
 		if out.Verdict != redis.OK {
 			return h.rejoin()

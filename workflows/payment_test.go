@@ -100,6 +100,15 @@ func TestPaymentOfAnUnknownSKU(t *testing.T) {
 	require.True(t, open)
 }
 
+// Its number is no SKU's: there is no record to wait for.
+func TestPaymentOfASKUThatThereIsNot(t *testing.T) {
+	w := newWorld(t)
+	w.ghosts = []string{chair}
+	decision, open, _ := w.runPayment(paymentOf("P1", contract.CauseUnknown))
+	require.Equal(t, contract.PaymentParked, decision.State)
+	require.True(t, open)
+}
+
 func TestPaymentOutlivesACancellation(t *testing.T) {
 	w := withRecord(t, contract.HoldExpired, "")
 	w.at(time.Hour, w.CancelWorkflow)
