@@ -359,3 +359,28 @@ func TestCartWaitsForALineWhoseSKUIsLost(t *testing.T) {
 	require.Equal(t, contract.HoldSold, w.runCart().State)
 	require.Empty(t, w.payments)
 }
+
+// A line that stays sold, because units of it came back too soon, is a person's to put
+// right. The others are free at once, and the wait for it fits into one history.
+func TestCartWithALineThatStaysSold(t *testing.T) {
+	w := cart(t)
+	w.at(time.Minute, func() {
+		w.mu.Lock()
+		w.on(lamp).free = -1
+		w.hold.Returned = 1
+		w.mu.Unlock()
+		w.SignalWorkflow(contract.SignalPaymentSucceeded, paid("P1"))
+	})
+	looks := 0
+	w.at(2*time.Minute, func() { require.Equal(t, []int64{0, 0, 1}, w.freeUnits()) })
+	w.at(30*day, func() {
+		looks = w.called("release shop TABLE existing")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.end(w.Now(), contract.HoldReleased, contract.ReasonShop)
+	})
+	require.Equal(t, contract.HoldReleased, w.runCart().State)
+	require.Equal(t, []string{contract.CauseLate}, w.causes())
+	require.Greater(t, looks, 24*29, "each hour")
+	require.Less(t, looks, 24*31)
+}

@@ -146,10 +146,11 @@ func (h *hold) giveBack(reason, actor string) error {
 
 // lookAgain sets the timer for what could not end yet: left is what the gate gave
 // more, 0 when the lines do not agree because a Payment sells them again or undoes
-// that, line by line. It leaves them all sold or none, so they agree soon.
+// that, line by line. It leaves them all sold or none, so they agree soon; if it could
+// not, a person must, and many looks would fill the history.
 func (h *hold) lookAgain(left time.Duration) {
 	if left == 0 {
-		left = min(time.Second<<min(h.looks, 6), time.Minute)
+		left = min(time.Second<<min(h.looks, 12), time.Hour)
 		h.looks++
 	}
 	h.deadline.set(h.ctx, "hold deadline", left)
