@@ -56,6 +56,12 @@ func paymentInput(holdID, sku string, p payment, cause string) contract.PaymentI
 	}
 }
 
+// askable says that the gate can be asked about this money. It would refuse the rest
+// for ever, whoever sent it.
+func askable(in contract.PaymentInput) bool {
+	return contract.ValidSKU(in.SKU) && in.HoldID != "" && contract.CheckPaymentRef(in.PaymentRef) == nil
+}
+
 func undecodable(holdID, sku string, data []byte) contract.PaymentInput {
 	return contract.UndecodablePayment(holdID, sku, data)
 }

@@ -14,7 +14,7 @@ import (
 // refunded.
 func (p *moneyOwner) settle() (state, outcome string, err error) {
 	outcome = outcomeOf(p.in.Cause)
-	if p.in.SKU == "" || p.in.Cause == contract.CauseUndecodable {
+	if p.in.Cause == contract.CauseUndecodable || !askable(p.in) {
 		return p.park(), outcome, nil
 	}
 	if p.in.Reopened {

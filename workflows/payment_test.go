@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -98,6 +99,29 @@ func TestPaymentOfAnUnknownSKU(t *testing.T) {
 	decision, open, _ := w.runPayment(in)
 	require.Equal(t, contract.PaymentParked, decision.State)
 	require.True(t, open)
+}
+
+// A stranger's start may name nothing that the gate can be asked about: a person must
+// look, and the caller gets an answer.
+func TestPaymentThatNamesNothing(t *testing.T) {
+	for name, change := range map[string]func(in *contract.PaymentInput){
+		"no reference":    func(in *contract.PaymentInput) { in.PaymentRef = "" },
+		"a long one":      func(in *contract.PaymentInput) { in.PaymentRef = strings.Repeat("é", 201) },
+		"no hold":         func(in *contract.PaymentInput) { in.HoldID = "" },
+		"what is no SKU":  func(in *contract.PaymentInput) { in.SKU = "no sku" },
+		"nothing at all":  func(in *contract.PaymentInput) { *in = contract.PaymentInput{} },
+		"an unknown word": func(in *contract.PaymentInput) { in.SKU, in.Cause = "", "whatever" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := withRecord(t, contract.HoldExpired, "")
+			in := paymentOf("P1", contract.CauseLate)
+			change(&in)
+			decision, open, _ := w.runPayment(in)
+			require.Equal(t, contract.PaymentParked, decision.State)
+			require.True(t, open)
+			require.Empty(t, w.calls)
+		})
+	}
 }
 
 // Its number is no SKU's: there is no record to wait for.
