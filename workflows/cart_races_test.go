@@ -63,8 +63,9 @@ type chaos struct {
 	sellers map[string]*seller
 	handed  int // payments of the Hold that have their seller
 	log     []string
-	after   bool // the Hold has closed
-	beside  int  // calls of a Payment while it was open
+	after   bool              // the Hold has closed
+	beside  int               // calls of a Payment while it was open
+	heard   map[string]string // what the provider said was paid → as it was begun
 }
 
 func (c *chaos) say(format string, args ...any) {
@@ -98,7 +99,7 @@ func (c *chaos) tick() {
 
 // running are the Payments that have not decided, in an order that a seed repeats.
 func (c *chaos) running() (out []*seller) {
-	for _, ref := range []string{"P1", "P2"} {
+	for _, ref := range []string{"P1", "P2", "IP1", "IP2"} {
 		if s := c.sellers[ref]; s != nil && !s.done {
 			out = append(out, s)
 		}
@@ -136,7 +137,9 @@ func (c *chaos) happen() {
 	case 3:
 		c.SignalWorkflow(contract.SignalPaymentSucceeded, paid(ref))
 	case 4:
-		c.SignalWorkflow(contract.SignalPaymentStarted, startedAmount(5, "EUR"))
+		m := startedAmount(5, "EUR")
+		m.PaymentRef = ref
+		c.SignalWorkflow(contract.SignalPaymentStarted, m)
 	case 5:
 		c.SignalWorkflow(contract.SignalRelease, contract.Release{Reason: contract.ReasonShop})
 	case 6:
@@ -173,8 +176,31 @@ func (c *chaos) lost(i int, ref string) {
 	}
 }
 
-func play(t *testing.T, seed uint64) (*chaos, contract.HoldState) {
-	c := &chaos{world: cart(t), rng: rand.New(rand.NewPCG(seed, 1)), total: [3]int64{2, 1, 1}, sellers: map[string]*seller{}}
+// asks lets the provider say anything about the payments, also at the slowest moment.
+func (c *chaos) asks() {
+	word := func(ref string) says {
+		say := []says{openThere, noAnswer, nobodyKnew, paidThere(ref, 5), paidThere("I"+ref, 5)}[c.rng.IntN(5)]
+		if said := say.status.Ref; said != "" {
+			say.do = func() {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.heard[said] = ref
+			}
+		}
+		return say
+	}
+	c.provider.status, c.provider.cancel = map[string][]says{}, map[string][]says{}
+	for _, ref := range []string{"P1", "P2"} {
+		if c.rng.IntN(4) == 0 {
+			c.begin(time.Duration(c.rng.IntN(600))*time.Second, ref)
+		}
+		c.provider.status[ref] = []says{word(ref), word(ref)}
+		c.provider.cancel[ref] = []says{word(ref), word(ref)}
+	}
+}
+
+func play(t *testing.T, seed uint64, asks bool) (*chaos, contract.HoldState) {
+	c := &chaos{world: cart(t), rng: rand.New(rand.NewPCG(seed, 1)), total: [3]int64{2, 1, 1}, sellers: map[string]*seller{}, heard: map[string]string{}}
 	for range 2 + c.rng.IntN(7) {
 		at := 10*time.Minute + time.Duration(c.rng.IntN(6000)-2000)*time.Millisecond
 		if c.rng.IntN(4) == 0 {
@@ -201,7 +227,11 @@ func play(t *testing.T, seed uint64) (*chaos, contract.HoldState) {
 	for step := range 400 {
 		c.at(time.Duration(step)*7*time.Second, c.tick)
 	}
-	c.ExecuteWorkflow(contract.HoldWorkflow, cartInput())
+	in := cartInput()
+	if in.Settings.AsksProvider = asks; asks {
+		c.asks()
+	}
+	c.ExecuteWorkflow(contract.HoldWorkflow, in)
 	require.True(t, c.IsWorkflowCompleted(), "seed %d", seed)
 	var out contract.HoldResult
 	if c.GetWorkflowError() == nil {
@@ -222,9 +252,15 @@ func play(t *testing.T, seed uint64) (*chaos, contract.HoldState) {
 // Whatever happens to a cart between any two calls, it ends sold whole by one payment
 // or not at all, no unit is lost or doubled, and every payment is that sale or marked.
 func TestCartsAreNeverSoldByHalves(t *testing.T) {
+	for name, asks := range map[string]bool{"": false, "with a provider": true} {
+		t.Run(name, func(t *testing.T) { neverSoldByHalves(t, asks) })
+	}
+}
+
+func neverSoldByHalves(t *testing.T, asks bool) {
 	ends := map[contract.HoldState]int{}
 	for seed := range uint64(400) {
-		c, closed := play(t, seed)
+		c, closed := play(t, seed, asks)
 		first := c.hold
 		about := func() string { return fmt.Sprintf("seed %d\n%v\n%v", seed, c.log, c.calls) }
 		for i, l := range cartLines() {
@@ -245,6 +281,13 @@ func TestCartsAreNeverSoldByHalves(t *testing.T) {
 			sale := first.State == contract.HoldSold && first.PaymentRef == in.PaymentRef
 			require.NotEqual(t, sale, slices.Contains(first.Refunded, in.PaymentRef), "payment %s has one outcome: %s", in.PaymentRef, about())
 		}
+		for said, ref := range c.heard {
+			owned := slices.ContainsFunc(c.payments, func(in contract.PaymentInput) bool { return in.PaymentRef == said || in.PaymentRef == ref })
+			require.True(t, owned || first.PaymentRef == said || first.PaymentRef == ref, "money %s of %s has no owner: %s", said, ref, about())
+		}
+		if len(c.heard) > 0 {
+			ends["heard"]++
+		}
 		for ref, s := range c.sellers {
 			require.True(t, s.done && (s.sold || s.refunded), "payment %s is undecided: %s", ref, about())
 		}
@@ -257,6 +300,7 @@ func TestCartsAreNeverSoldByHalves(t *testing.T) {
 		ends[closed]++
 	}
 	t.Log(ends)
+	require.Equal(t, asks, ends["heard"] > 50)
 	for _, end := range []contract.HoldState{contract.HoldSold, contract.HoldExpired, contract.HoldReleased, "retaken", "beside"} {
 		require.Greater(t, ends[end], 5, "%s is reached too seldom to prove anything", end)
 	}
