@@ -15,6 +15,7 @@ import (
 
 	"holdfast/codec"
 	"holdfast/contract"
+	"holdfast/payment"
 )
 
 // Histories reads the events of a run; a Temporal client does.
@@ -24,11 +25,11 @@ type Histories interface {
 
 // UnsettledPayments reads the history of a Hold that was terminated, failed or
 // timed out, and answers the money that it was told of and left without an owner:
-// every payment of a signal or of an accepted update, in the order of arrival,
-// but the one that made the sale and those that were handed to a Payment. Each
-// is ready to start its Payment, which is the same one that the Hold would have
-// started. In doubt a payment counts as unsettled: its Payment asks the gate, and
-// finds a sale that it made. A run that ended by itself has none.
+// every payment of a signal, of an accepted update or of the provider's answer, in
+// the order of arrival, but the one that made the sale and those that were handed to
+// a Payment. Each is ready to start its Payment, which is the same one that the Hold
+// would have started. In doubt a payment counts as unsettled: its Payment asks the
+// gate, and finds a sale that it made. A run that ended by itself has none.
 //
 // A payload under a key that is not listed is a *codec.UnknownKeyError; nothing
 // is answered then, for the money in it cannot be told.
@@ -83,8 +84,11 @@ func (r *closedHold) read(e *historypb.HistoryEvent) error {
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
 		a := e.GetActivityTaskCompletedEventAttributes()
 		s := r.scheduled[a.GetScheduledEventId()]
-		if s.GetActivityType().GetName() == startPayment {
+		switch s.GetActivityType().GetName() {
+		case startPayment:
 			return r.handed(s.GetInput())
+		case askAttempt, endAttempt:
+			return r.providerSaid(s.GetInput(), a.GetResult())
 		}
 		return r.gateSaid(a.GetResult())
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
@@ -100,6 +104,8 @@ func (r *closedHold) read(e *historypb.HistoryEvent) error {
 const (
 	localResult  = "result"       // where the SDK's marker of a local activity has the result
 	startPayment = "StartPayment" // Holds.StartPayment
+	askAttempt   = "AskAttempt"   // Attempts.AskAttempt
+	endAttempt   = "EndAttempt"   // Attempts.EndAttempt
 )
 
 func (r *closedHold) started(input *commonpb.Payloads) error {
@@ -210,6 +216,34 @@ func (r *closedHold) gateSaid(result *commonpb.Payloads) error {
 		r.sold[out.PaymentRef]++
 	}
 	return err
+}
+
+// providerSaid notes money of which only the provider told. What came by itself as
+// well, under either name, is known.
+func (r *closedHold) providerSaid(input, result *commonpb.Payloads) error {
+	var in AttemptInput
+	if ok, err := r.decode(input, &in); err != nil || !ok {
+		return err
+	}
+	var out AttemptAnswer
+	if ok, err := r.decode(result, &out); err != nil || !ok || out.State != payment.Paid {
+		return err
+	}
+	if contract.CheckPaymentRef(out.Ref) != nil {
+		out.Ref = in.Ref // as the Hold does
+	}
+	told := contract.PaymentInput{
+		PaymentID: contract.PaymentID(r.holdID, out.Ref), HoldID: r.holdID, SKU: r.sku, PaymentRef: out.Ref, Cause: contract.CauseLate,
+	}
+	if out.Money != nil {
+		told.Amount, told.Currency = &out.Money.Amount, out.Money.Currency
+	}
+	_, known := r.place[told.PaymentID]
+	_, begun := r.place[contract.PaymentID(r.holdID, in.Ref)]
+	if !known && !begun {
+		r.note(told)
+	}
+	return nil
 }
 
 // handed reads which Payment was started. One whose start was not reported
