@@ -117,7 +117,7 @@ func (p *moneyOwner) run() (contract.PaymentStatus, error) {
 	}
 	if p.status.State == contract.PaymentRefundSettled {
 		p.emit(contract.EventRefundSettled)
-		if p.in.SKU != "" && !p.noted {
+		if askable(p.in) && !p.noted {
 			if err := p.note(false); err != nil {
 				return contract.PaymentStatus{}, err
 			}

@@ -72,3 +72,13 @@ func TestASettlementOutlivesItsPayment(t *testing.T) {
 		require.NotEmpty(t, failed.provider.asked)
 	})
 }
+
+// Money that the gate cannot be asked about is settled by a person alone.
+func TestASettlementThatTheGateCannotKeep(t *testing.T) {
+	w := newWorld(t)
+	in := paymentOf("P1", contract.CauseUnknown)
+	in.PaymentRef = ""
+	_, _, end := w.runPayment(in)
+	require.Equal(t, contract.PaymentRefundSettled, end.State)
+	require.Empty(t, w.owners)
+}
