@@ -43,7 +43,7 @@ func (d *Door) listEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	cursor, err := decodeCursor(q.cursor)
+	cursor, err := d.decodeCursor(listOfEvents, q.cursor)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (d *Door) listEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, page{Data: data, NextCursor: encodeCursor(next)})
+	return writeJSON(w, http.StatusOK, page{Data: data, NextCursor: d.encodeCursor(listOfEvents, next)})
 }
 
 // listedEvent reads one event of a list; nil when it is not any more what

@@ -158,7 +158,7 @@ func (d *Door) listHolds(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	cursor, err := decodeCursor(q.cursor)
+	cursor, err := d.decodeCursor(listOfHolds, q.cursor)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (d *Door) listHolds(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, page{Data: data, NextCursor: encodeCursor(next)})
+	return writeJSON(w, http.StatusOK, page{Data: data, NextCursor: d.encodeCursor(listOfHolds, next)})
 }
 
 // listed reads one hold of a list; nil when its record has gone, or is in

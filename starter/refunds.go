@@ -50,7 +50,7 @@ func (d *Door) listRefunds(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	cursor, err := decodeCursor(q.cursor)
+	cursor, err := d.decodeCursor(listOfRefunds, q.cursor)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (d *Door) listRefunds(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, page{Data: data, NextCursor: encodeCursor(next)})
+	return writeJSON(w, http.StatusOK, page{Data: data, NextCursor: d.encodeCursor(listOfRefunds, next)})
 }
 
 // listedRefund reads one Payment of a list; nil when a later run speaks for it,

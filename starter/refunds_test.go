@@ -53,7 +53,7 @@ func (h *house) refunds(query string) (rows []map[string]any) {
 	}
 	a.into(h.t, &list)
 	require.NotNil(h.t, list.Data)
-	require.Equal(h.t, "bmV4dA", *list.Next)
+	require.Equal(h.t, h.cursor(listOfRefunds), *list.Next)
 	return list.Data
 }
 
@@ -82,7 +82,7 @@ func TestRefunds(t *testing.T) {
 	h.untouched(func() {
 		require.Equal(t, []map[string]any{first, second}, h.refunds(""))
 		require.Equal(t, 1, h.wf.called("Status"), "what has a result is asked for it, which needs no worker")
-		h.refunds("?open=true&sku=" + h.sku + "&limit=7&cursor=bmV4dA")
+		h.refunds("?open=true&sku=" + h.sku + "&limit=7&cursor=" + h.cursor(listOfRefunds))
 		h.refunds("?open=false")
 	})
 	require.Equal(t, []string{`all "" 50 ""`, `open=true "` + h.sku + `" 7 "next"`, `open=false "" 50 ""`}, h.dir.listed)

@@ -1,0 +1,37 @@
+package starter
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// cursor is that of the list's second page, as the fake directory has it.
+func (h *house) cursor(list string) string { return *h.door.encodeCursor(list, []byte("next")) }
+
+// A token that is not Temporal's own is not refused there: the list would be asked
+// for until its time is up, and the caller told to repeat it.
+func TestACursorThatIsNotOursIsRefused(t *testing.T) {
+	h := newHouse(t, 0)
+	for _, list := range []string{listOfHolds, listOfRefunds, listOfEvents} {
+		good := h.cursor(list)
+		require.Equal(t, http.StatusOK, h.call("GET", "/v1/"+list+"?cursor="+good, nil).status)
+		h.dir.listed = nil
+		another := listOfHolds
+		if list == listOfHolds {
+			another = listOfRefunds
+		}
+		for name, cursor := range map[string]string{
+			"garbage": "xx", "long garbage": strings.Repeat("x", 40), "a bare token": base64.RawURLEncoding.EncodeToString([]byte("next")),
+			"the print alone": good[:printLen], "cut": good[:len(good)-1], "longer": good + "xx",
+			"altered": good[:printLen] + base64.RawURLEncoding.EncodeToString([]byte("last")), "of another list": h.cursor(another),
+		} {
+			p := exact(t, h.call("GET", "/v1/"+list+"?cursor="+cursor, nil), 422, validationFailed)
+			require.Contains(t, p.Detail, "cursor", "%s of %s", name, list)
+		}
+		require.Empty(t, h.dir.listed)
+	}
+}
