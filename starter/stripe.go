@@ -129,6 +129,7 @@ func (d *Door) paidAtStripe(ctx context.Context, h stripe.Happening, req contrac
 		if p.Refund != nil {
 			view.PaymentID = p.Refund.PaymentID
 			if p.Refund.State == contract.PaymentParked {
+				view.Outcome = contract.PaymentParked
 				d.recordUnmatched(h, p.Refund.PaymentID, "no such hold")
 			}
 		}

@@ -162,7 +162,7 @@ func TestStripeMoneyOfAnUnknownHoldIsListed(t *testing.T) {
 			pi := h.paid(hold)
 			before := len(h.wf.decided)
 			got := h.deliver("payment_intent.succeeded", pi)
-			require.NotEqual(t, contract.ConfirmSold, got.Outcome)
+			require.Equal(t, contract.PaymentParked, got.Outcome)
 			require.Len(t, h.wf.decided, before+1)
 			in := h.wf.decided[before]
 			require.Equal(t, got.PaymentID, in.PaymentID)
