@@ -73,12 +73,21 @@ func (d *Door) addressOf(r *http.Request) (address string, known bool) {
 		if i < 0 {
 			return "", false
 		}
-		if hop, err = netip.ParseAddr(strings.TrimSpace(forwarded[i])); err != nil {
+		if hop, err = forwardedAddr(strings.TrimSpace(forwarded[i])); err != nil {
 			return "", false
 		}
-		hop = hop.Unmap()
 	}
 	return network(hop), true
+}
+
+// forwardedAddr reads an item of X-Forwarded-For. Some proxies write the port of
+// the connection too, and IPv6 then in brackets.
+func forwardedAddr(item string) (netip.Addr, error) {
+	if at, err := netip.ParseAddrPort(item); err == nil {
+		return at.Addr().Unmap(), nil
+	}
+	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(item, "["), "]"))
+	return a.Unmap(), err
 }
 
 func (d *Door) isProxy(a netip.Addr) bool {

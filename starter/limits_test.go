@@ -82,6 +82,8 @@ func TestAnAddressJoinsOnlySoOften(t *testing.T) {
 		"an IPv6 network":      {nil, [2]string{"[2001:db8:1:1::1]:1"}, [2]string{"[2001:db8:1:1:ffff::2]:1"}, [2]string{"[2001:db8:1:2::1]:1"}, false},
 		"behind a proxy":       {[]string{"10.0.0.0/8"}, [2]string{proxy, "203.0.113.2"}, [2]string{proxy, "evil, 203.0.113.2"}, [2]string{proxy, "203.0.113.2, 203.0.113.3"}, false},
 		"behind two":           {[]string{"10.0.0.7", cdn}, [2]string{proxy, "203.0.113.2, 192.0.2.1"}, [2]string{proxy, "203.0.113.2,192.0.2.9"}, [2]string{proxy, "203.0.113.3, 192.0.2.1"}, false},
+		"with its port":        {[]string{"10.0.0.7"}, [2]string{proxy, "203.0.113.2:4711"}, [2]string{proxy, "203.0.113.2:4712"}, [2]string{proxy, "203.0.113.3:4711"}, false},
+		"IPv6 with its port":   {[]string{"10.0.0.7"}, [2]string{proxy, "[2001:db8:1:1::1]:1"}, [2]string{proxy, "[2001:db8:1:1::2]"}, [2]string{proxy, "[2001:db8:1:2::1]:1"}, false},
 		"around the proxy":     {[]string{"10.0.0.7"}, [2]string{"203.0.113.2:1", "198.51.100.1"}, [2]string{"203.0.113.2:1", "198.51.100.2"}, [2]string{proxy, "198.51.100.1"}, false},
 		"a proxy unknown":      {nil, [2]string{proxy, "203.0.113.2"}, [2]string{proxy, "203.0.113.2"}, [2]string{proxy, ""}, true},
 		"a proxy that is mute": {[]string{"10.0.0.7"}, [2]string{proxy, ""}, [2]string{proxy, ""}, [2]string{proxy, "unknown"}, true},
