@@ -44,11 +44,14 @@ func Main(ctx context.Context, args []string, std Streams, services Services) in
 	root.SetArgs(args)
 	root.SetOut(std.Out)
 	root.SetErr(std.Err)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
 	fmt.Fprintln(std.Err, "holdfast:", err)
+	if !a.began {
+		fmt.Fprintf(std.Err, "  usage: %s; see %s --help\n", cmd.UseLine(), cmd.CommandPath())
+	}
 	var wrong *config.Error
 	var usage usageError
 	if !a.began || errors.As(err, &wrong) || errors.As(err, &usage) {

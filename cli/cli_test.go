@@ -117,7 +117,8 @@ func TestExitCodes(t *testing.T) {
 		"unknown command":   {Services{}, []string{"wroker"}, 2, "wroker"},
 		"group alone":       {Services{}, []string{"stock"}, 2, "stock --help"},
 		"unknown in group":  {Services{}, []string{"stock", "burn"}, 2, "burn"},
-		"argument missing":  {Services{}, []string{"stock", "get"}, 2, "1 arg"},
+		"argument missing":  {Services{}, []string{"stock", "get"}, 2, "usage: holdfast stock get SKU"},
+		"no such argument":  {Services{}, []string{"healthcheck", "redis"}, 2, "usage: holdfast healthcheck worker|starter"},
 		"help":              {Services{}, []string{"--help"}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
