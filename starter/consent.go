@@ -31,6 +31,10 @@ const (
 	consentAPI    = "api:"
 )
 
+// consentYes is what the box of our form says. Whatever else stands there, as "no"
+// of a shop's own form, is no consent.
+const consentYes = "yes"
+
 // keepConsentText writes down once what the version of this door means.
 func (d *Door) keepConsentText() {
 	s := d.cfg.Shop

@@ -68,6 +68,17 @@ func TestConsentIsKept(t *testing.T) {
 	}).status)
 }
 
+func TestOnlyYesIsConsent(t *testing.T) {
+	h := newHouse(t, 0)
+	for _, said := range []string{"", "no", "false", "off", "0", "YES "} {
+		a := h.browse("POST", "/join/"+h.sku, url.Values{"phone": {"+12025550101"}, "consent": {said}, "quantity": {"1"}})
+		require.Equal(t, http.StatusUnprocessableEntity, a.status, "%q", said)
+		require.Contains(t, a.body, "We need your consent")
+	}
+	require.Zero(t, h.waiting(), "nobody stands in line against their word")
+	require.Contains(t, h.browse("GET", "/join/"+h.sku, nil).body, `name="consent" value="`+consentYes+`"`)
+}
+
 func TestBackInLineIsConsentOnceMore(t *testing.T) {
 	h := newHouse(t, 0)
 	v := h.join("+12025550101")

@@ -57,7 +57,7 @@ func (d *Door) joinForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	b := joinBody{Phone: r.PostForm.Get("phone"), Name: r.PostForm.Get("name"), Quantity: r.PostForm.Get("quantity")}
-	f := formFields(sku, b, r.PostForm.Get("consent") != "")
+	f := formFields(sku, b, r.PostForm.Get("consent") == consentYes)
 	j := d.readJoining(f)
 	j.Consent = contract.Consent{TextVersion: consentVersion(d.cfg.Shop), Source: consentForm}
 	var p *Problem
