@@ -52,6 +52,7 @@ type hold struct {
 	answers    map[string]contract.ConfirmResult // by payment reference; never ranged over
 	mismatched []payment                         // money of another amount, kept until the end
 	attempts   []*attempt                        // payments that were begun, in their order
+	begunLast  string                            // payment reference, also when it is one too many
 	unresolved []string                          // of those, what nobody knew at the expiry
 	told       holdTold
 

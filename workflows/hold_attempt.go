@@ -40,6 +40,7 @@ func (h *hold) begun(ref string) {
 			return
 		}
 	}
+	h.begunLast = ref
 	if len(h.attempts) == maxAttempts {
 		workflow.GetLogger(h.ctx).Warn("one payment too many was begun for this hold: it is not asked about", "hold", h.in.HoldID, "most", maxAttempts)
 		return
@@ -49,7 +50,7 @@ func (h *hold) begun(ref string) {
 
 // begunAfter says that the shopper has gone on to another payment.
 func (h *hold) begunAfter(ref string) bool {
-	return len(h.attempts) > 0 && h.attempts[len(h.attempts)-1].ref != ref
+	return h.begunLast != "" && h.begunLast != ref
 }
 
 // expire gives the units back at the deadline. Payments that had started are

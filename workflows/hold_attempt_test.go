@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -328,4 +329,17 @@ func TestHoldOutlivesTheEndOfAnOlderAttempt(t *testing.T) {
 			require.Equal(t, c.want, w.runAsking().State)
 		})
 	}
+}
+
+// Also when so many were begun that the last is not remembered.
+func TestHoldOutlivesTheEndOfTheLastAttemptItRemembers(t *testing.T) {
+	w := asking(t)
+	for i := range 20 {
+		w.begin(2*time.Minute, fmt.Sprint("Q", i+1)) // with P1 one too many
+	}
+	w.at(3*time.Minute, func() {
+		w.SignalWorkflow(contract.SignalPaymentFailed, contract.PaymentFailed{PaymentRef: "Q19", Final: true, AttemptOnly: true})
+	})
+	w.at(4*time.Minute, func() { w.SignalWorkflow(contract.SignalPaymentSucceeded, paid("Q20")) })
+	require.Equal(t, contract.HoldSold, w.runAsking().State)
 }
