@@ -291,10 +291,10 @@ func (h *hold) onRelease(r contract.Release) error {
 		return nil
 	}
 	actor := "shop"
-	switch r.Reason {
-	case contract.ReasonShopper:
+	switch {
+	case r.Reason == contract.ReasonShopper:
 		actor = redis.ActorShopper
-	case "", contract.ReasonExpired: // only the timer expires a hold
+	case r.Reason == contract.ReasonExpired, !isWord(r.Reason): // only the timer expires a hold
 		r.Reason = contract.ReasonShop
 	}
 	return h.giveBack(r.Reason, actor)

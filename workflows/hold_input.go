@@ -3,6 +3,9 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"holdfast/contract"
 )
@@ -34,3 +37,11 @@ func holdLines(in contract.HoldInput) ([]contract.Line, error) {
 		within("grace_seconds", s.GraceSeconds, 0, mostSeconds),
 	)
 }
+
+// isWord says that a reason can stand in the record, the ledger and every list, as the
+// door's can.
+func isWord(reason string) bool {
+	return reason != "" && utf8.RuneCountInString(reason) <= maxReason && !strings.ContainsFunc(reason, unicode.IsControl)
+}
+
+const maxReason = 64 // characters

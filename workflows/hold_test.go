@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -225,6 +226,9 @@ func TestHoldReleased(t *testing.T) {
 		"":                     contract.ReasonShop,
 		contract.ReasonExpired: contract.ReasonShop, // only the timer expires a hold
 		"fraud":                "fraud",
+		// No word: it would stand in the record, the ledger and every list.
+		strings.Repeat("é", 65): contract.ReasonShop,
+		"a\nb":                  contract.ReasonShop,
 	} {
 		w := reserved(t)
 		w.at(time.Minute, func() { w.SignalWorkflow(contract.SignalRelease, contract.Release{Reason: given}) })
