@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -50,9 +51,26 @@ func options(id, state, summary string, skus ...string) client.StartWorkflowOpti
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary:                            summary,
+		StaticSummary:                            brief(summary),
 		TypedSearchAttributes:                    temporal.NewSearchAttributes(SKU.ValueSet(skus), State.ValueSet(state)),
 	}
+}
+
+// maxSummary is in bytes. A server may refuse a summary of more than 400, and counts
+// its envelope and what encryption adds.
+const maxSummary = 200
+
+// brief cuts a summary between two characters.
+func brief(summary string) string {
+	const more = "…"
+	if len(summary) <= maxSummary {
+		return summary
+	}
+	end := maxSummary - len(more)
+	for !utf8.RuneStart(summary[end]) {
+		end--
+	}
+	return summary[:end] + more
 }
 
 // start starts a workflow unless one of its id exists, and says what it found.

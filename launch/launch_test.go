@@ -2,7 +2,10 @@ package launch
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
@@ -78,4 +81,36 @@ func TestResultOfARun(t *testing.T) {
 	require.NoError(t, l.Result(t.Context(), "payment_1", "run", &out))
 	require.Equal(t, "its result", out)
 	require.ErrorIs(t, l.Result(t.Context(), "payment_1", "run", nil), ErrNoOwner)
+}
+
+// startOf notes the options of a start.
+type startOf struct {
+	client.Client
+	opts client.StartWorkflowOptions
+}
+
+func (s *startOf) ExecuteWorkflow(_ context.Context, opts client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	s.opts = opts
+	return nil, nil
+}
+
+// A server may refuse a start whose summary has more than 400 bytes, and a hold of
+// twenty lines could never be started.
+func TestASummaryIsBrief(t *testing.T) {
+	var s startOf
+	in := contract.HoldInput{HoldID: "hold_x", Customer: strings.Repeat("ü", 200)}
+	for i := range contract.MaxLines {
+		in.Lines = append(in.Lines, contract.Line{SKU: fmt.Sprint(strings.Repeat("x", 62), i), Quantity: contract.MaxUnits})
+	}
+	_, err := New(&s).Hold(t.Context(), in)
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(s.opts.StaticSummary), maxSummary)
+	require.True(t, utf8.ValidString(s.opts.StaticSummary))
+	require.Contains(t, s.opts.StaticSummary, "1000000000 × xxx")
+	require.True(t, strings.HasSuffix(s.opts.StaticSummary, "…"))
+
+	in.Lines, in.Customer = []contract.Line{{SKU: "CHAIR", Quantity: 2}}, "ada"
+	_, err = New(&s).Hold(t.Context(), in)
+	require.NoError(t, err)
+	require.Equal(t, "2 × CHAIR for ada", s.opts.StaticSummary)
 }
