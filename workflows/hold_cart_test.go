@@ -45,36 +45,6 @@ func TestCartTakesItsLinesInTheOrderOfTheirSKUs(t *testing.T) {
 	require.Equal(t, merged, w.holdStatus().Lines)
 }
 
-// Any client of Temporal may start a Hold: what the gate can only refuse is refused
-// before it is asked.
-func TestHoldThatIsNone(t *testing.T) {
-	for want, change := range map[string]func(in *contract.HoldInput){
-		"person is empty":                  func(in *contract.HoldInput) { in.Person = "" },
-		"the number of its first SKU":      func(in *contract.HoldInput) { in.HoldID = "my hold" },
-		"number of its first SKU, CHAIR":   func(in *contract.HoldInput) { in.HoldID = contract.HoldID(lamp, []byte("a hold of a test")) },
-		"hold_seconds is 0":                func(in *contract.HoldInput) { in.Settings.HoldSeconds = 0 },
-		"hold_seconds is 9223372036854775": func(in *contract.HoldInput) { in.Settings.HoldSeconds = 1<<63 - 1 },
-		"extension_seconds is -1":          func(in *contract.HoldInput) { in.Settings.ExtensionSeconds = -1 },
-		"grace_seconds is -1":              func(in *contract.HoldInput) { in.Settings.GraceSeconds = -1 },
-		"at most 1000000000": func(in *contract.HoldInput) {
-			in.Lines = []contract.Line{{SKU: chair, Quantity: 1e9}, {SKU: chair, Quantity: 1}}
-		},
-		"asks for 10000000000": func(in *contract.HoldInput) { in.Lines[0].Quantity = 1e10 },
-		"which is no SKU":      func(in *contract.HoldInput) { in.Lines = append(in.Lines, contract.Line{SKU: "no sku", Quantity: 1}) },
-	} {
-		w := newWorld(t)
-		in := holdInput()
-		change(&in)
-		w.ExecuteWorkflow(contract.HoldWorkflow, in)
-		require.True(t, w.IsWorkflowCompleted())
-		require.ErrorContains(t, w.GetWorkflowError(), want)
-		var app *temporal.ApplicationError
-		require.ErrorAs(t, w.GetWorkflowError(), &app)
-		require.Equal(t, contract.ErrBadRequest, app.Type())
-		require.Empty(t, w.calls, "nothing was taken")
-	}
-}
-
 func TestCartThatIsNone(t *testing.T) {
 	var many []contract.Line
 	for i := range contract.MaxLines + 1 {
@@ -134,45 +104,6 @@ func TestCartRefusedAtItsStart(t *testing.T) {
 		require.Equal(t, []string{
 			"adopt CHAIR ok", "adopt LAMP existing", "release compensation TABLE ok", "release compensation LAMP existing", "release compensation CHAIR ok",
 		}, w.calls)
-	})
-}
-
-// A line of a SKU that was never opened is refused like one that is sold out: its gate
-// would be asked without end, with the other lines' units taken.
-func TestCartOfASKUThatThereIsNot(t *testing.T) {
-	for name, c := range map[string]struct {
-		ghosts []string
-		want   []string
-		free   []int64
-	}{
-		"the first": {[]string{chair}, []string{"release compensation TABLE ok", "release compensation LAMP ok"}, []int64{0, 1, 1}},
-		"the last":  {[]string{table}, []string{"adopt CHAIR ok", "adopt LAMP ok", "release compensation LAMP ok", "release compensation CHAIR ok"}, []int64{2, 1, 0}},
-		"all but one": {
-			[]string{lamp, table},
-			[]string{"adopt CHAIR ok", "release compensation CHAIR ok"},
-			[]int64{2, 0, 0},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := cart(t)
-			w.ghosts = c.ghosts
-			require.Equal(t, contract.HoldRefused, w.runCart().State)
-			require.Equal(t, c.want, w.calls)
-			require.Equal(t, c.free, w.freeUnits())
-			require.Zero(t, w.checks, "there is nothing to check")
-		})
-	}
-	t.Run("a hold of one line", func(t *testing.T) {
-		w := newWorld(t)
-		w.ghosts = []string{chair}
-		require.Equal(t, contract.HoldRefused, w.runHold().State)
-	})
-	t.Run("nobody can say so yet", func(t *testing.T) {
-		w := cart(t)
-		w.ghosts, w.mapless = []string{lamp}, true
-		w.at(time.Minute, func() { w.haunt() })
-		require.Equal(t, contract.HoldExpired, w.runCart().State, "it is waited for")
-		require.NotZero(t, w.checks)
 	})
 }
 
@@ -383,4 +314,29 @@ func TestWhatIsSoldStaysSold(t *testing.T) {
 			require.Empty(t, w.payments)
 		})
 	}
+}
+
+// A line that stays sold, because units of it came back too soon, is a person's to put
+// right. The others are free at once, and the wait for it fits into one history.
+func TestCartWithALineThatStaysSold(t *testing.T) {
+	w := cart(t)
+	w.at(time.Minute, func() {
+		w.mu.Lock()
+		w.on(lamp).free = -1
+		w.hold.Returned = 1
+		w.mu.Unlock()
+		w.SignalWorkflow(contract.SignalPaymentSucceeded, paid("P1"))
+	})
+	looks := 0
+	w.at(2*time.Minute, func() { require.Equal(t, []int64{0, 0, 1}, w.freeUnits()) })
+	w.at(30*day, func() {
+		looks = w.called("release shop TABLE existing")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.end(w.Now(), contract.HoldReleased, contract.ReasonShop)
+	})
+	require.Equal(t, contract.HoldReleased, w.runCart().State)
+	require.Equal(t, []string{contract.CauseLate}, w.causes())
+	require.Greater(t, looks, 24*29, "each hour")
+	require.Less(t, looks, 24*31)
 }
