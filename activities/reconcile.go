@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"holdfast/contract"
@@ -54,6 +53,7 @@ type Reconciles struct {
 // opens it when nothing was lost. Otherwise it stays closed and the report
 // says why.
 func (a *Reconciles) CheckAndOpen(ctx context.Context, in SKURef) (contract.ReconcileReport, error) {
+	defer beating(ctx)()
 	c := check{Reconciles: a, sku: in.SKU}
 	report := contract.ReconcileReport{SKU: in.SKU}
 	found, err := a.Gate.Inspect(ctx, in.SKU)
@@ -212,7 +212,6 @@ func (c *check) records(ctx context.Context, workflow string, open map[string]bo
 		for _, id := range missing {
 			c.differ("%s %s is open, but Redis has no record of it", workflow, id)
 		}
-		activity.RecordHeartbeat(ctx)
 		req.NextPageToken = page.GetNextPageToken()
 		if len(req.NextPageToken) == 0 {
 			return nil

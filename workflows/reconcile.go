@@ -30,7 +30,7 @@ func Reconcile(ctx workflow.Context, in contract.ReconcileInput) (contract.Recon
 	}
 	act := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 10 * time.Minute,
-		HeartbeatTimeout:    time.Minute, // one page of visibility or one sum over a SKU's records
+		HeartbeatTimeout:    10 * time.Second, // a worker that died keeps nobody waiting; it beats by itself
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 15 * time.Second},
 		Summary:             "compare gate, book and open workflows",
 	})
