@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,12 +17,15 @@ import (
 // shelf is what the gate says of some SKUs; a nil one is closed, FOREIGN is laid
 // out for another version.
 type shelf struct {
+	mu      sync.Mutex
 	skus    map[string]*redis.Counters
 	overdue map[string]time.Duration
 	err     error
 }
 
 func (s *shelf) SKUs(context.Context) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var all []string
 	for sku := range s.skus {
 		all = append(all, sku)
@@ -30,6 +34,8 @@ func (s *shelf) SKUs(context.Context) ([]string, error) {
 }
 
 func (s *shelf) Snapshot(_ context.Context, sku string) (redis.Counters, contract.About, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	c := s.skus[sku]
 	if sku == "FOREIGN" {
 		return redis.Counters{}, contract.About{}, &redis.LayoutError{SKU: sku}
@@ -43,6 +49,8 @@ func (s *shelf) Snapshot(_ context.Context, sku string) (redis.Counters, contrac
 }
 
 func (s *shelf) Overdue(_ context.Context, c redis.Counters) (time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.overdue[c.SKU], nil
 }
 
@@ -62,7 +70,11 @@ func TestWatch(t *testing.T) {
 		go func() {
 			m.Watch(ctx, Watch{
 				Books: s, Named: []string{"TEE", "NEVER"}, Log: slog.New(slog.DiscardHandler),
-				OpenRefunds: func(context.Context) (int64, error) { return refunds, refundsErr },
+				OpenRefunds: func(context.Context) (int64, error) {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					return refunds, refundsErr
+				},
 			})
 			close(ended)
 		}()
@@ -72,6 +84,11 @@ func TestWatch(t *testing.T) {
 			require.Equal(t, want, scrape(t, m, "holdfast_"+metric))
 		}
 		next := func() { time.Sleep(watchPause) } // the bubble's clock
+		set := func(change func()) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			change()
+		}
 		now("units",
 			`holdfast_units{part="available",sku="TEE"} 5`, `holdfast_units{part="held",sku="TEE"} 0`, `holdfast_units{part="offered",sku="TEE"} 0`,
 			`holdfast_units{part="on_hand",sku="TEE"} 5`, `holdfast_units{part="open_to_all",sku="TEE"} 5`, `holdfast_units{part="returned",sku="TEE"} 0`,
@@ -83,16 +100,16 @@ func TestWatch(t *testing.T) {
 		next()
 		next()
 		now("free_while_waiting_seconds", "holdfast_free_while_waiting_seconds 20")
-		kept.Paused = true
+		set(func() { kept.Paused = true })
 		next()
 		now("free_while_waiting_seconds", "holdfast_free_while_waiting_seconds 0")
-		kept.Paused = false
+		set(func() { kept.Paused = false })
 		next()
 		now("free_while_waiting_seconds", "holdfast_free_while_waiting_seconds 0")
 
 		// Redis is away: for a minute the last look counts, and then nothing is
 		// known. What Temporal says goes on.
-		s.err, refunds = redis.ErrUnavailable, 5
+		set(func() { s.err, refunds = redis.ErrUnavailable, 5 })
 		for range watchMisses - 1 {
 			next()
 		}
@@ -101,7 +118,7 @@ func TestWatch(t *testing.T) {
 		next()
 		now("outbox_oldest_seconds")
 		now("units")
-		s.err, refundsErr = nil, context.DeadlineExceeded
+		set(func() { s.err, refundsErr = nil, context.DeadlineExceeded })
 		for range watchMisses {
 			next()
 		}
