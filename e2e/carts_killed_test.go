@@ -37,6 +37,7 @@ func (h *house) diesBetweenConfirms(t *testing.T) {
 	long := h.door(t, "HOLDFAST_HOLD_TTL", "10m")
 	cart, err := long.Cart(ctx, skus, "ada")
 	require.NoError(t, err)
+	h.status(t, cart.HoldID, "knows of every line", inState("held")) // or it would stop at the adoption
 	require.NoError(t, h.redis.HSet(ctx, "hf:{"+skus[1]+"}:stock", "fence", "elsewhere").Err())
 	require.NoError(t, h.temporal.SignalWorkflow(ctx, cart.HoldID, "", "payment-succeeded", map[string]string{"payment_ref": "pay_between"}))
 	require.NoError(t, until(ctx, "the first line is sold", func() error {
@@ -63,10 +64,14 @@ func (h *house) pay(ctx context.Context, holdID, ref string) (shop.Answer, error
 	var a shop.Answer
 	return a, until(ctx, "payment "+ref+" has an outcome", func() error {
 		var err error
-		if a, err = h.shop.Confirm(ctx, holdID, ref); err == nil && a.Status == http.StatusServiceUnavailable {
-			err = errors.New(a.String())
+		if a, err = h.shop.Confirm(ctx, holdID, ref); err != nil {
+			return err
 		}
-		return err
+		refund := a.Problem().Refund
+		if a.Status == http.StatusServiceUnavailable || a.Status == http.StatusConflict && refund != nil && refund.State == "deciding" {
+			return errors.New(a.String())
+		}
+		return nil
 	})
 }
 
@@ -125,14 +130,14 @@ func (h *house) paidAfterTheExpiry(t *testing.T) {
 	require.NoError(t, err)
 	other, err := h.door(t, "HOLDFAST_HOLD_TTL", "10m").Hold(ctx, skus[2], "ben")
 	require.NoError(t, err)
-	a, err := h.pay(ctx, cart.HoldID, "pay_lost")
+	a, err := h.pay(ctx, cart.HoldID, "pay_lost_"+cart.HoldID)
 	require.NoError(t, err)
 	require.Equal(t, "hold-ended", a.Code(), "one line has gone to another: %s", a)
 	h.requireCounts(t, skus[:2], 0, 0)
 	require.NoError(t, h.temporal.SignalWorkflow(ctx, other.HoldID, "", "release", map[string]string{"reason": "shop"}))
 	_, err = h.holdState(ctx, other.HoldID, "released")
 	require.NoError(t, err)
-	a, err = h.pay(ctx, cart.HoldID, "pay_late")
+	a, err = h.pay(ctx, cart.HoldID, "pay_late_"+cart.HoldID)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, a.Status, "another payment finds all lines free: %s", a)
 	h.requireCounts(t, skus, 0, 1)
@@ -155,14 +160,14 @@ func (h *house) paidAfterALostRelease(t *testing.T, released int) {
 		require.NoError(t, err)
 		require.Equal(t, redis.OK, out.Verdict)
 	}
-	require.NoError(t, h.temporal.SignalWorkflow(ctx, cart.HoldID, "", "payment-succeeded", map[string]string{"payment_ref": "pay_lost"}))
+	require.NoError(t, h.temporal.SignalWorkflow(ctx, cart.HoldID, "", "payment-succeeded", map[string]string{"payment_ref": "pay_lost_" + cart.HoldID}))
 	if released == len(skus) { // its Payment starts as well
-		a, err := h.shop.Confirm(ctx, cart.HoldID, "pay_lost")
+		a, err := h.shop.Confirm(ctx, cart.HoldID, "pay_lost_"+cart.HoldID)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusServiceUnavailable, a.Status, "nobody works: %s", a)
 	}
 	require.NoError(t, h.Child(stack.Worker).Start(ctx))
-	a, err := h.pay(ctx, cart.HoldID, "pay_lost")
+	a, err := h.pay(ctx, cart.HoldID, "pay_lost_"+cart.HoldID)
 	require.NoError(t, err)
 	sold := int64(0)
 	if a.Status == http.StatusOK {

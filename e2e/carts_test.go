@@ -45,7 +45,7 @@ func TestCartIsSold(t *testing.T) {
 	h.requireCounts(t, skus, 1, 0)
 	first := confirmed(t, h, cart.HoldID, "pay_cart")
 	require.Equal(t, first, confirmed(t, h, cart.HoldID, "pay_cart"), "a repeat is answered the same")
-	second, err := h.shop.Confirm(ctx, cart.HoldID, "pay_again")
+	second, err := h.shop.Confirm(ctx, cart.HoldID, "pay_again_"+cart.HoldID)
 	require.NoError(t, err)
 	require.Equal(t, "payment-conflict", second.Code(), second)
 	h.requireCounts(t, skus, 0, 1)
@@ -92,8 +92,8 @@ func TestCartExpires(t *testing.T) {
 	_, err = h.holdState(ctx, cart.HoldID, "expired")
 	require.NoError(t, err)
 	h.requireCounts(t, skus, 0, 0)
-	late := confirmed(t, h, cart.HoldID, "pay_late")
-	require.Equal(t, "pay_late", late.PaymentRef)
+	late := confirmed(t, h, cart.HoldID, "pay_late_"+cart.HoldID)
+	require.Equal(t, "pay_late_"+cart.HoldID, late.PaymentRef)
 	h.requireCounts(t, skus, 0, 1)
 
 	gone, err := door.Cart(ctx, skus[:1], "ben")
@@ -107,7 +107,7 @@ func TestCartExpires(t *testing.T) {
 	require.NoError(t, err)
 	_, err = h.shop.Hold(ctx, skus[1], "cleo") // of the middle line
 	require.NoError(t, err)
-	a, err := h.shop.Confirm(ctx, cart.HoldID, "pay_too_late")
+	a, err := h.shop.Confirm(ctx, cart.HoldID, "pay_too_late_"+cart.HoldID)
 	require.NoError(t, err)
 	require.Equal(t, "hold-ended", a.Code(), a)
 	require.Equal(t, "refund-pending", a.Problem().Refund.State)
@@ -132,7 +132,7 @@ func TestCartRunsShort(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.True(t, broken.Applied)
-	a, err := h.shop.Confirm(ctx, cart.HoldID, "pay_short")
+	a, err := h.shop.Confirm(ctx, cart.HoldID, "pay_short_"+cart.HoldID)
 	require.NoError(t, err)
 	require.Equal(t, "hold-ended", a.Code(), a)
 	_, err = h.holdState(ctx, cart.HoldID, "released")
@@ -147,7 +147,7 @@ func TestCartRunsShort(t *testing.T) {
 		}
 		require.Equal(t, want+", ", got)
 	}
-	again, err := h.shop.Confirm(ctx, cart.HoldID, "pay_short")
+	again, err := h.shop.Confirm(ctx, cart.HoldID, "pay_short_"+cart.HoldID)
 	require.NoError(t, err)
 	require.Equal(t, "hold-ended", again.Code(), "a marked payment never sells: %s", again)
 	_, err = h.shop.Cart(ctx, skus[:2], "ben")
@@ -191,9 +191,9 @@ func TestCartsCrosswise(t *testing.T) {
 		}
 		switch i % 3 {
 		case 0:
-			a, err = crowd.Confirm(ctx, cart.HoldID, fmt.Sprintf("pay_%d", i))
+			a, err = crowd.Confirm(ctx, cart.HoldID, "pay_"+cart.HoldID)
 		case 1:
-			a, err = crowd.Declined(ctx, cart.HoldID, fmt.Sprintf("pay_%d", i))
+			a, err = crowd.Declined(ctx, cart.HoldID, "pay_"+cart.HoldID)
 			names = nil
 		}
 		if err != nil || a.Status >= http.StatusBadRequest {

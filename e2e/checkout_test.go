@@ -58,13 +58,13 @@ func TestLostConfirm(t *testing.T) {
 			require.NoError(t, err)
 
 			line := newLossy(t, h.shop.URL, early)
-			_, err = h.shop.At(line.url).Confirm(ctx, hold.HoldID, "pay_lost")
+			_, err = h.shop.At(line.url).Confirm(ctx, hold.HoldID, "pay_lost_"+name)
 			require.Error(t, err, "the proxy loses the answer")
 			line.lost.Wait()
 
-			again := confirmed(t, h, hold.HoldID, "pay_lost")
+			again := confirmed(t, h, hold.HoldID, "pay_lost_"+name)
 			require.NoError(t, h.closed(ctx, hold.HoldID))
-			require.Equal(t, again, confirmed(t, h, hold.HoldID, "pay_lost"), "answer after the run has closed")
+			require.Equal(t, again, confirmed(t, h, hold.HoldID, "pay_lost_"+name), "answer after the run has closed")
 
 			sales := 0
 			for _, l := range h.ledger(t, sku) {

@@ -38,8 +38,8 @@ func TestMoneyThatMetNoLiveHold(t *testing.T) {
 	require.NoError(t, err)
 
 	for _, c := range []struct{ name, hold, ref, code string }{
-		{"second", sold.HoldID, "pay_second", "payment-conflict"},
-		{"late", released.HoldID, "pay_late", "hold-ended"},
+		{"second", sold.HoldID, "pay_second_for_money", "payment-conflict"},
+		{"late", released.HoldID, "pay_late_for_money", "hold-ended"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			owner := paymentID(c.hold, c.ref)

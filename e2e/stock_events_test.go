@@ -196,8 +196,8 @@ func TestACorrectionBelowWhatIsHeld(t *testing.T) {
 	text, err := h.offerText(ctx, waits.EntryID)
 	require.NoError(t, err)
 	require.Equal(t, phone(0), text.To)
-	for i, hold := range held {
-		confirmed(t, h, hold.HoldID, fmt.Sprint("pay_", i))
+	for _, hold := range held {
+		confirmed(t, h, hold.HoldID, "pay_"+hold.HoldID)
 	}
 	require.Equal(t, book{Received: 4, Corrected: -1, Refused: 1}, h.book(t, sku))
 	h.judge(t, sku)

@@ -199,10 +199,10 @@ func TestStripeTakesThePayments(t *testing.T) {
 		require.Equal(t, "sold", h.deliver(t, "payment_intent.succeeded", pi).Outcome)
 		a, err = h.shop.Confirm(ctx, other.HoldID, pi)
 		require.NoError(t, err)
-		require.Equal(t, "hold-ended", a.Code(), a)
+		require.Equal(t, "payment-conflict", a.Code(), a)
 		owner := paymentID(other.HoldID, pi)
 		require.NoError(t, until(ctx, "a person is told", func() error {
-			if d := h.details(t, owner); !strings.Contains(d, "may have made that sale") {
+			if d := h.details(t, owner); !strings.Contains(d, "belongs to "+own.HoldID) {
 				return errors.New(d)
 			}
 			return nil

@@ -35,7 +35,7 @@ func TestASignalWithStartAfterTheEndTakesNothing(t *testing.T) {
 	require.NoError(t, h.temporal.SignalWorkflow(ctx, hold.HoldID, "", "release", map[string]string{"reason": "shop"}))
 	require.NoError(t, h.closed(ctx, hold.HoldID))
 	for range 2 {
-		run, err := h.temporal.SignalWithStartWorkflow(ctx, hold.HoldID, "payment-succeeded", map[string]any{"payment_ref": "pay_again"},
+		run, err := h.temporal.SignalWithStartWorkflow(ctx, hold.HoldID, "payment-succeeded", map[string]any{"payment_ref": "pay_again_" + hold.HoldID},
 			client.StartWorkflowOptions{TaskQueue: "holdfast"}, "Hold", map[string]any{
 				"hold_id": hold.HoldID, "lines": []any{map[string]any{"sku": sku, "quantity": 1}}, "customer": "customer", "person": "p",
 				"settings": map[string]int{"hold_seconds": 600},
@@ -47,7 +47,7 @@ func TestASignalWithStartAfterTheEndTakesNothing(t *testing.T) {
 		require.NoError(t, run.Get(ctx, &out))
 		require.Equal(t, "released", out.State)
 	}
-	h.status(t, paymentID(hold.HoldID, "pay_again"), "waits for its refund", inState("refund-pending"))
+	h.status(t, paymentID(hold.HoldID, "pay_again_"+hold.HoldID), "waits for its refund", inState("refund-pending"))
 	stock, err := h.shop.Stock(ctx, sku)
 	require.NoError(t, err)
 	require.Equal(t, []int64{1, 0, 0}, []int64{stock.Available, stock.Held, stock.Sold}, "available, held, sold")
@@ -73,7 +73,7 @@ func TestAnUpdateInTheMomentOfTheExpiry(t *testing.T) {
 			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 			defer cancel()
 			u, err := h.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-				WorkflowID: hold.HoldID, UpdateID: "the-update", UpdateName: "confirm", Args: []any{map[string]string{"payment_ref": "pay_1"}},
+				WorkflowID: hold.HoldID, UpdateID: "the-update", UpdateName: "confirm", Args: []any{map[string]string{"payment_ref": "pay_" + hold.HoldID}},
 				WaitForStage: client.WorkflowUpdateStageCompleted,
 			})
 			var out struct {
@@ -97,7 +97,9 @@ func TestAnUpdateInTheMomentOfTheExpiry(t *testing.T) {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		taken := false // by an ask whose answer was lost
 		for outcomes[i] == "" || outcomes[i] == "again" {
+			taken = taken || outcomes[i] == "again"
 			if outcomes[i], err = ask(); err != nil {
 				return err
 			}
@@ -111,7 +113,7 @@ func TestAnUpdateInTheMomentOfTheExpiry(t *testing.T) {
 		}
 		record, err := h.shop.ReadHold(ctx, hold.HoldID)
 		want := map[string]string{"sold": "sold", "hold-ended": "expired", "closed": "expired"}[outcomes[i]]
-		if err == nil && record.State != want {
+		if err == nil && record.State != want && !(taken && outcomes[i] == "closed" && record.State == "sold") {
 			err = fmt.Errorf("%s was answered %q, its record is %s", hold.HoldID, outcomes[i], record.State)
 		}
 		return err
@@ -210,7 +212,7 @@ func TestWhoBoughtJoinsAgain(t *testing.T) {
 	p := &play{house: sharedHouse(t)}
 	const sku = "again"
 	first := p.joined(t, p.shop, sku, 0)
-	p.confirm(t, p.pressed(t, sku, first), money{"payment_ref": "pay_1"}, http.StatusOK)
+	p.confirm(t, p.pressed(t, sku, first), money{"payment_ref": "pay_" + first}, http.StatusOK)
 	_, err := p.entryState(ctx, first, "bought")
 	require.NoError(t, err)
 	second := p.joined(t, p.shop, sku, 0)
