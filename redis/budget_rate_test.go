@@ -83,7 +83,7 @@ return string.sub(info, last + 1, last + 40) == v[1] and 1 or 0`)
 // leastOfAWin takes a unit with as little as the contract lets anybody write: the
 // stock in one string, the record, its lease, the person's count, and a ledger
 // line of one field. It knows walk-ins only: no press, no repeat, no limit, no
-// line. No win can be faster than this, whatever its script looks like.
+// line.
 func leastOfAWin(tb testing.TB, rdb goredis.UniversalClient, sku string) func() {
 	script := goredis.NewScript(`#!lua
 local t = redis.call('TIME')
