@@ -234,6 +234,7 @@ type EntryStatus struct {
 	Generation int64      `json:"generation,omitempty"`
 	OfferUntil *time.Time `json:"offer_until,omitempty"`
 	OfferSent  bool       `json:"offer_sent,omitempty"`
+	TextWaits  *TextWait  `json:"text_waits,omitempty"` // what keeps the text of the present offer
 }
 
 // StockEvent is one movement of physical stock. Units is 1 to 10^9 for a
