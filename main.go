@@ -16,7 +16,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the first signal asks for an orderly stop, a second one ends the process
-	os.Exit(cli.Main(ctx, os.Args[1:], cli.Streams{Out: os.Stdout, Err: os.Stderr}, cli.Services{
+	std := cli.Streams{Out: os.Stdout, Err: os.Stderr, In: os.Stdin, Terminal: cli.IsTerminal(os.Stdin)}
+	os.Exit(cli.Main(ctx, os.Args[1:], std, cli.Services{
 		Worker:  worker.Run,
 		Starter: starter.Run,
 		SetUp:   worker.SetUp,

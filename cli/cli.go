@@ -33,7 +33,11 @@ type Services struct {
 }
 
 // Streams are where a command writes: results to Out, all else to Err.
-type Streams struct{ Out, Err io.Writer }
+type Streams struct {
+	Out, Err io.Writer
+	In       io.Reader // read only when Terminal
+	Terminal bool      // a person sits at In
+}
 
 // Main runs the command that args (without the program's name) ask for and
 // answers the exit code: 0, 1 for a failure, 2 for a wrong command line or
@@ -51,6 +55,9 @@ func Main(ctx context.Context, args []string, std Streams, services Services) in
 	fmt.Fprintln(std.Err, "holdfast:", err)
 	if !a.began {
 		fmt.Fprintf(std.Err, "  usage: %s; see %s --help\n", cmd.UseLine(), cmd.CommandPath())
+	}
+	if code, own := exitCodeOf(err); own {
+		return code
 	}
 	var wrong *config.Error
 	var usage usageError
@@ -91,6 +98,9 @@ HOLDFAST_* variables, then --set. "holdfast config" shows the result.`,
 	root.AddCommand(
 		a.service("worker", "Run the workflows and activities", a.services.Worker),
 		a.service("starter", "Run the door: the HTTP service for shoppers, shops and webhooks", a.services.Starter),
+		a.status(), a.hold(),
+		a.pause("pause", "Make no new offers and take no new holds of a SKU", "Make no new offers and take no new walk-in holds of a SKU. Offers that were told and live\nholds go on, and people can still join its line."),
+		a.pause("resume", "Go on with a paused SKU", "Go on with a paused SKU: free units are offered to the line, in its order."),
 		a.config(), a.version(), a.stock(), a.ledger(), a.statement(), a.refunds(), a.events(),
 		a.init(), a.setup(), a.healthcheck(),
 	)
@@ -137,10 +147,14 @@ func group(use, short string, sub ...*cobra.Command) *cobra.Command {
 
 // logger writes text for a person at a terminal and JSON for machines.
 func logger(w io.Writer) *slog.Logger {
-	if f, ok := w.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return slog.New(slog.NewTextHandler(w, nil))
-		}
+	if f, ok := w.(*os.File); ok && IsTerminal(f) {
+		return slog.New(slog.NewTextHandler(w, nil))
 	}
 	return slog.New(slog.NewJSONHandler(w, nil))
+}
+
+// IsTerminal says whether a person may sit at the other end of f.
+func IsTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

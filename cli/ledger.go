@@ -37,7 +37,7 @@ Lines that were trimmed stand in one opening line.
 --follow goes on until it is interrupted, and waits while the door is away.
 
 ` + accessByName,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: completeSKU,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !contract.ValidSKU(args[0]) {
 				return badSKU(args[0])

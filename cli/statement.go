@@ -20,7 +20,7 @@ records and ledger agree. The exit code is 1 when they do not, or when units are
 promised that are not there.
 
 ` + accessByName,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: completeSKU,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !contract.ValidSKU(args[0]) {
 				return badSKU(args[0])

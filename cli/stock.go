@@ -36,7 +36,7 @@ For a door on this machine, one that is not set is the published one of
 
 func (a *app) stockGet(asJSON *bool) *cobra.Command {
 	return &cobra.Command{
-		Use: "get SKU", Short: "Show the counters of a SKU", Args: cobra.ExactArgs(1),
+		Use: "get SKU", Short: "Show the counters of a SKU", Args: cobra.ExactArgs(1), ValidArgsFunction: completeSKU,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !contract.ValidSKU(args[0]) {
 				return badSKU(args[0])

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/contract"
+)
+
+// pause makes the commands pause and resume, which undo each other.
+func (a *app) pause(word, short, long string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: word + " SKU", Short: short,
+		Long: long + "\n\nIt is safe to repeat.\n\n" + accessByName,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: completeSKU,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !contract.ValidSKU(args[0]) {
+				return badSKU(args[0])
+			}
+			d, err := newDoor()
+			if err != nil {
+				return err
+			}
+			got, err := d.post(cmd.Context(), "/v1/stock/"+args[0]+"/"+word, struct{}{})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return indent(a.std.Out, got.body)
+			}
+			var s stockAnswer
+			if err := json.Unmarshal(got.body, &s); err != nil {
+				return fmt.Errorf("the door's answer is no stock: %w", err)
+			}
+			return s.print(a.std.Out)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the door's answer as JSON")
+	return cmd
+}
+
+// completeSKU offers the SKUs of the door to a shell that completes a command line.
+func completeSKU(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	d, err := newDoor()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	rows, err := stockRows(cmd.Context(), d)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	skus := make([]string, 0, len(rows))
+	for _, row := range rows {
+		var s struct {
+			SKU string `json:"sku"`
+		}
+		if json.Unmarshal(row, &s) == nil {
+			skus = append(skus, s.SKU)
+		}
+	}
+	return skus, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/contract"
+)
+
+// screenful is how many SKUs are shown unless all are asked for.
+const screenful = 30
+
+// Exit codes of status, as monitoring plug-ins use them.
+const (
+	statusWell  = 0
+	statusLook  = 1 // a person should look
+	statusGrave = 2 // units or money are at stake, or it cannot be told
+)
+
+func (a *app) status() *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use: "status", Short: "Show on one screen how all SKUs are, and what waits for a person",
+		Long: `Show on one screen how all SKUs are, and what waits for a person. SKUs in trouble
+come first.
+
+Exit code 0: all is well. 1: a person should look: money that only a person can pay
+back, events that the shop did not take. 2: units or money are at stake, or it cannot
+be told: a closed gate, a shortfall, no answer of the door, Redis or Temporal.
+
+` + accessByName,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, err := newDoor()
+			if err != nil {
+				return err
+			}
+			s := readOverview(cmd.Context(), d)
+			show := func(w io.Writer) error { return s.print(w, all) }
+			if asJSON {
+				show = func(w io.Writer) error { return writeJSON(w, s) }
+			}
+			if err := show(a.std.Out); err != nil {
+				return err
+			}
+			if s.Exit != statusWell {
+				return exitError{s.Exit, fmt.Errorf("%d to look at", len(s.Attention))}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	cmd.Flags().BoolVar(&all, "all", false, "every SKU, however many")
+	return cmd
+}
+
+// overview is how everything is. What could not be read is null and stands in
+// Attention.
+type overview struct {
+	Door      string            `json:"door"`
+	Exit      int               `json:"exit"`
+	Attention []string          `json:"attention"`
+	SKUs      []skuState        `json:"skus"`
+	Refunds   []json.RawMessage `json:"open_refunds"`
+	Events    []json.RawMessage `json:"parked_events"`
+}
+
+type skuState struct {
+	stockAnswer
+	state   string
+	trouble int // an exit code
+	note    string
+}
+
+func (s skuState) MarshalJSON() ([]byte, error) { return json.Marshal(s.stockAnswer) }
+
+func (o *overview) attend(exit int, format string, args ...any) {
+	o.Exit = max(o.Exit, exit)
+	o.Attention = append(o.Attention, fmt.Sprintf(format, args...))
+}
+
+// readOverview goes on after a failure: what answers is worth more in trouble.
+func readOverview(ctx context.Context, d *door) *overview {
+	o := &overview{Door: d.base, Attention: []string{}}
+	if rows, err := stockRows(ctx, d); err != nil {
+		o.attend(statusGrave, "the SKUs are not known: %s", oneLine(err))
+	} else {
+		o.skus(rows)
+	}
+	var err error
+	if o.Refunds, err = listRows(ctx, d, "/v1/refunds", url.Values{"limit": {mostRows}, "open": {"true"}}, "refunds"); err != nil {
+		o.attend(statusGrave, "the open refunds are not known: %s", oneLine(err))
+	}
+	for _, row := range o.Refunds {
+		r, err := readRefund(row)
+		switch {
+		case err != nil:
+			o.attend(statusGrave, "%s", oneLine(err))
+		case r.State == contract.PaymentParked:
+			o.attend(statusLook, "%s is parked (%s): find out whose money it is, then holdfast refunds settle", r.PaymentID, r.Cause)
+		case r.ByHand != "":
+			o.attend(statusLook, "%s: only a person can pay it back: %s", r.PaymentID, r.ByHand)
+		case r.ClosedAt != "":
+			o.attend(statusLook, "%s was ended by hand with the money still owed: confirm its payment again", r.PaymentID)
+		}
+	}
+	if o.Events, err = parkedEvents(ctx, d); err != nil {
+		o.attend(statusGrave, "the parked events are not known: %s", oneLine(err))
+	} else if n := len(o.Events); n > 0 {
+		o.attend(statusLook, "%d events were given up: holdfast events parked shows them, holdfast events retry --all delivers them afresh", n)
+	}
+	return o
+}
+
+func stockRows(ctx context.Context, d *door) ([]json.RawMessage, error) {
+	return listRows(ctx, d, "/v1/stock", url.Values{"limit": {mostRows}}, "SKUs")
+}
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+func (o *overview) skus(rows []json.RawMessage) {
+	o.SKUs = []skuState{}
+	for _, row := range rows {
+		var s skuState
+		if err := json.Unmarshal(row, &s.stockAnswer); err != nil {
+			o.attend(statusGrave, "the door's answer is no stock: %.200q", row)
+			continue
+		}
+		s.judge()
+		if s.trouble > statusWell {
+			o.attend(s.trouble, "%v: %s", s.stockAnswer["sku"], s.note)
+		}
+		o.SKUs = append(o.SKUs, s)
+	}
+	slices.SortStableFunc(o.SKUs, func(a, b skuState) int { return cmp.Compare(b.rank(), a.rank()) })
+}
+
+// rank puts trouble first, then what has a note.
+func (s skuState) rank() int {
+	if s.note != "" {
+		return 2*s.trouble + 1
+	}
+	return 2 * s.trouble
+}
+
+func (s *skuState) judge() {
+	s.state, _ = s.stockAnswer["state"].(string)
+	switch {
+	case s.state == string(contract.SKUClosed):
+		s.trouble, s.note = statusGrave, "closed: nothing is sold until the gate was checked; see its Reconcile workflow"
+	case s.number("shortfall") > 0:
+		s.trouble, s.note = statusGrave, fmt.Sprintf("shortfall: %d promised that are not there; restock, or give holds back", s.number("shortfall"))
+	case s.state == string(contract.SKUPaused):
+		s.note = "paused: holdfast resume"
+	case s.state == string(contract.SKULine) && s.number("available") > 0:
+		s.note = "free units while people wait: a moment's work, or see holdfast why"
+	}
+}
+
+func (s skuState) number(field string) int64 {
+	n, ok := s.stockAnswer[field].(json.Number)
+	if !ok {
+		return 0
+	}
+	i, _ := n.Int64()
+	return i
+}
+
+var overviewFields = []string{"on_hand", "held", "offered", "open_to_all", "sold", "waiting"}
+
+func (o *overview) print(out io.Writer, all bool) error {
+	verdict := map[int]string{statusWell: "all is well", statusLook: "a person should look", statusGrave: "units or money are at stake, or it cannot be told"}[o.Exit]
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%s: %s\n", o.Door, verdict)
+	for _, line := range o.Attention {
+		fmt.Fprintf(w, "! %s\n", line)
+	}
+	fmt.Fprintf(w, "open refunds: %s   parked events: %s   SKUs: %s\n", amount(o.Refunds), amount(o.Events), amount(o.SKUs))
+	shown := o.SKUs
+	if !all && len(shown) > screenful {
+		shown = shown[:screenful]
+	}
+	if len(shown) > 0 {
+		fmt.Fprintln(w, "\nsku\tstate\t"+strings.Join(overviewFields, "\t")+"\t")
+	}
+	for _, s := range shown {
+		fmt.Fprintf(w, "%v\t%s", s.stockAnswer["sku"], s.state)
+		for _, field := range overviewFields {
+			v, known := s.stockAnswer[field]
+			if !known {
+				v = "-" // a closed gate has no numbers
+			}
+			fmt.Fprintf(w, "\t%v", v)
+		}
+		fmt.Fprintf(w, "\t%s\n", s.note)
+	}
+	if rest := len(o.SKUs) - len(shown); rest > 0 {
+		fmt.Fprintf(w, "and %d more; --all shows them\n", rest)
+	}
+	return w.Flush()
+}
+
+func amount[Row any](rows []Row) string {
+	if rows == nil {
+		return "not known"
+	}
+	return fmt.Sprint(len(rows))
+}
+
+// exitError ends the program with a code of its own.
+type exitError struct {
+	code int
+	error
+}
+
+func (e exitError) Unwrap() error { return e.error }
+
+// exitCodeOf is the code that err asks for.
+func exitCodeOf(err error) (int, bool) {
+	var own exitError
+	if errors.As(err, &own) {
+		return own.code, true
+	}
+	return 0, false
+}
