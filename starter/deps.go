@@ -24,6 +24,11 @@ type Gate interface {
 	ReadHold(ctx context.Context, sku, holdID string) (redis.HoldOutcome, bool, error)
 	ReadEntry(ctx context.Context, sku, entryID string) (redis.Entry, bool, error)
 	LedgerLines(ctx context.Context, sku string, q redis.LedgerQuery) ([]redis.LedgerLine, error)
+	FindLines(ctx context.Context, sku string, since time.Time, most int, match func(redis.LedgerLine) bool) (lines []redis.LedgerLine, whole bool, err error)
+	LiveEntry(ctx context.Context, sku, person string) (entryID string, err error)
+	HoldOfPayment(ctx context.Context, paymentRef string) (holdID string, err error)
+	NoteOrder(ctx context.Context, print, holdID string) error
+	HoldsOfOrder(ctx context.Context, print string) ([]string, error)
 	ReadStatement(ctx context.Context, sku string) (redis.Statement, bool, error)
 	RegisterSKU(ctx context.Context, sku string) (owner string, err error)
 	LookupSKU(ctx context.Context, number string) (sku string, whole bool, err error)

@@ -152,6 +152,8 @@ func (d *Door) routes() []route {
 		{api, "POST /v1/holds/{hold_id}/confirm", d.bearer(d.postConfirm)},
 		{api, "POST /v1/holds/{hold_id}/release", d.bearer(d.postRelease)},
 
+		{api, "POST /v1/find", d.bearer(d.postFind)},
+
 		{api, "GET /v1/refunds", d.bearer(d.listRefunds)},
 		{api, "POST /v1/refunds/{payment_id}/settle", d.bearer(d.postSettle)},
 		{api, "POST /v1/refunds/{payment_id}/retry", d.bearer(d.postRetry)},

@@ -1,0 +1,228 @@
+package starter
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"holdfast/contract"
+	"holdfast/redis"
+)
+
+const (
+	findTimeout = 10 * time.Second
+	findLines   = 20_000 // of each SKU's ledger, for what no index knows: some 200 ms
+	findMost    = 50     // holds and entries of one answer
+)
+
+// finding collects what a term stands for, then what happened to it.
+type finding struct {
+	d        *Door
+	holds    []string
+	entries  []string
+	payments []string
+	events   []string
+	whole    bool        // every ledger was read to its beginning
+	left     bool        // there is more than findMost
+	story    []storyView // from the ledgers
+	marks    []storyView // from elsewhere
+	things   []thingView
+}
+
+// postFind answers the story of whatever a person on call was told: a phone number, a
+// customer, the id of a hold, an entry, a payment or an event, or the shop's reference
+// of a payment or an order. It is a POST so that no log of a proxy keeps a number.
+func (d *Door) postFind(w http.ResponseWriter, r *http.Request) error {
+	f, err := readObject(w, r, false)
+	if err != nil {
+		return err
+	}
+	term := f.text("term", 255)
+	if err := f.done(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), findTimeout)
+	defer cancel()
+	find := &finding{d: d, whole: true, story: []storyView{}, things: []thingView{}}
+	if err := find.seek(ctx, term); err != nil {
+		return err
+	}
+	if err := find.tell(ctx); err != nil {
+		return err
+	}
+	// In one instant a line of a ledger comes first: the rest follows from it.
+	story := append(find.story, find.marks...)
+	slices.SortStableFunc(story, func(a, b storyView) int { return cmp.Compare(a.At, b.At) })
+	return writeJSON(w, http.StatusOK, findView{Things: find.things, Story: story, Whole: find.whole, More: find.left, Now: stamp(time.Now())})
+}
+
+func (f *finding) hold(id string)    { f.note(&f.holds, id) }
+func (f *finding) entry(id string)   { f.note(&f.entries, id) }
+func (f *finding) payment(id string) { f.note(&f.payments, id) }
+
+func (f *finding) note(list *[]string, id string) {
+	switch {
+	case id == "" || slices.Contains(*list, id):
+	case len(*list) == findMost:
+		f.left = true
+	default:
+		*list = append(*list, id)
+	}
+}
+
+// seek finds the ids that a term stands for. A term with the shape of an id is that id.
+func (f *finding) seek(ctx context.Context, term string) error {
+	switch f.thingOf(term); {
+	case len(f.holds)+len(f.entries) > 0:
+	case contract.ValidPaymentID(term):
+		f.payment(term)
+	case contract.ValidEventID(term):
+		f.events = append(f.events, term)
+	default:
+		return f.seekWords(ctx, term)
+	}
+	return nil
+}
+
+// seekWords tries a term as each thing that has no shape of its own.
+func (f *finding) seekWords(ctx context.Context, term string) error {
+	persons := []string{f.d.keys.PersonOfCustomer(term)}
+	if e164, ok := normalisePhone(term, f.d.cfg.Phone.DefaultRegion); ok {
+		persons = append(persons, f.d.keys.PersonOfPhone(e164))
+	}
+	hold, err := f.d.gate.HoldOfPayment(ctx, term)
+	if err != nil {
+		return err
+	}
+	f.hold(hold)
+	holds, err := f.d.gate.HoldsOfOrder(ctx, f.d.orderPrint(term))
+	if err != nil {
+		return err
+	}
+	slices.Sort(holds)
+	for _, id := range holds {
+		f.hold(id)
+	}
+	skus, err := f.d.skus.all(ctx)
+	if err != nil {
+		return err
+	}
+	for _, sku := range skus {
+		if err := f.seekIn(ctx, sku, term, persons); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *finding) seekIn(ctx context.Context, sku, term string, persons []string) error {
+	for _, p := range persons {
+		id, err := f.d.gate.LiveEntry(ctx, sku, p)
+		if err != nil {
+			return err
+		}
+		f.entry(id)
+	}
+	lines, whole, err := f.d.gate.FindLines(ctx, sku, time.Time{}, findLines, func(l redis.LedgerLine) bool {
+		return l.PaymentRef == term || l.Verb == "stock" && (l.RefID == term || l.OtherID == term) || slices.Contains(persons, l.Person)
+	})
+	if err != nil {
+		return err
+	}
+	f.whole = f.whole && whole
+	for _, l := range slices.Backward(lines) { // the newest first: they are asked for most
+		if l.Verb == "stock" {
+			f.happened(sku, l)
+			continue
+		}
+		f.thingOf(l.RefID)
+		f.thingOf(l.OtherID)
+	}
+	return nil
+}
+
+// thingOf notes a hold or an entry by the shape of its id.
+func (f *finding) thingOf(id string) {
+	switch {
+	case strings.HasPrefix(id, contract.HoldPrefix):
+		f.hold(id)
+	case strings.HasPrefix(id, contract.EntryPrefix):
+		f.entry(id)
+	}
+}
+
+// orderPrint is what the store keeps of an order.
+func (d *Door) orderPrint(ref string) string { return d.keys.Fingerprint("order:" + ref) }
+
+// noteOrder lets the order of a hold be found. That it could not be is no reason to
+// refuse a hold that has been promised.
+func (d *Door) noteOrder(ctx context.Context, in contract.HoldInput) {
+	if in.OrderRef == "" {
+		return
+	}
+	if err := d.gate.NoteOrder(ctx, d.orderPrint(in.OrderRef), in.HoldID); err != nil {
+		d.log.Warn("a hold will not be found by its order", "error", err)
+	}
+}
+
+// tell reads what each thing is now and what happened to it. One thing leads to
+// others: an entry to its holds, a hold to its payments, a payment to its hold.
+func (f *finding) tell(ctx context.Context) error {
+	spans := map[string]time.Time{} // SKU → since when its ledger may tell of them
+	for h, e, p := 0, 0, 0; ; {
+		var err error
+		switch {
+		case p < len(f.payments):
+			err = f.tellPayment(ctx, f.payments[p])
+			p++
+		case e < len(f.entries):
+			err = f.tellEntry(ctx, f.entries[e], spans)
+			e++
+		case h < len(f.holds):
+			err = f.tellHold(ctx, f.holds[h], spans)
+			h++
+		default:
+			for _, id := range f.events {
+				if err := f.tellEvent(ctx, id); err != nil {
+					return err
+				}
+			}
+			return f.tellLedgers(ctx, spans)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// tellLedgers adds the lines about the holds and entries that were found, and the
+// holds that an entry had before the one on its record.
+func (f *finding) tellLedgers(ctx context.Context, spans map[string]time.Time) error {
+	skus := make([]string, 0, len(spans))
+	for sku := range spans {
+		skus = append(skus, sku)
+	}
+	slices.Sort(skus)
+	for _, sku := range skus {
+		lines, whole, err := f.d.gate.FindLines(ctx, sku, spans[sku], findLines, func(l redis.LedgerLine) bool {
+			return l.Verb != "stock" && (slices.Contains(f.holds, l.RefID) || slices.Contains(f.entries, l.RefID) || slices.Contains(f.entries, l.OtherID))
+		})
+		if err != nil {
+			return err
+		}
+		f.whole = f.whole && whole
+		for _, l := range lines {
+			f.happened(sku, l)
+		}
+	}
+	return nil
+}
+
+func begin(spans map[string]time.Time, sku string, at time.Time) {
+	if was, ok := spans[sku]; !ok || at.Before(was) {
+		spans[sku] = at
+	}
+}

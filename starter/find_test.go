@@ -1,0 +1,119 @@
+package starter
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/config"
+	"holdfast/contract"
+	"holdfast/redis"
+)
+
+func (h *house) find(term string) findView {
+	h.t.Helper()
+	a := h.call("POST", "/v1/find", map[string]any{"term": term})
+	require.Equal(h.t, http.StatusOK, a.status, a.body)
+	var v findView
+	a.into(h.t, &v)
+	return v
+}
+
+// whats is a story without its times, of one SKU.
+func (v findView) whats(sku string) (whats []string) {
+	for _, s := range v.Story {
+		if s.SKU == sku {
+			whats = append(whats, s.What)
+		}
+	}
+	return whats
+}
+
+func (v findView) ids() (ids []string) {
+	for _, thing := range v.Things {
+		ids = append(ids, thing.ID)
+	}
+	return ids
+}
+
+func (h *house) buys(holdID, ref string) {
+	h.t.Helper()
+	out, err := h.gate.Confirm(h.t.Context(), redis.ConfirmRequest{SKU: h.sku, HoldID: holdID, PaymentRef: ref, Actor: "checkout"})
+	require.NoError(h.t, err)
+	require.Equal(h.t, redis.OK, out.Verdict)
+}
+
+// Whatever a person on call was told leads to the same story, in the order of time.
+func TestFindTellsTheStory(t *testing.T) {
+	h := newHouse(t, 0, func(cfg *config.Config, _ *redis.Options) {
+		cfg.Temporal.UIOrigins, cfg.Temporal.Namespace = []string{"https://temporal.example"}, "shop"
+	})
+	entryID, holdID, path := h.offer()
+	require.Equal(t, http.StatusSeeOther, h.press(path).status)
+	ref := "pay-of-" + holdID
+	h.buys(holdID, ref)
+	for _, term := range []string{"+1 (202) 555-0101", "202-555-0101 is no number", entryID, holdID, ref} {
+		v := h.find(term)
+		if term == "202-555-0101 is no number" {
+			require.Empty(t, v.Things)
+			require.True(t, v.Whole, "it was looked for everywhere")
+			continue
+		}
+		require.Subset(t, v.ids(), []string{entryID, holdID}, term)
+		require.Equal(t, []string{
+			"joined the line: 1", "units are kept for the next in line: 1", "the link was pressed: units taken: 1",
+			"its workflow holds it: 1", "sold: 1", "the place in line ended: bought",
+		}, v.whats(h.sku), term)
+	}
+	for _, thing := range h.find(holdID).Things {
+		require.Equal(t, "https://temporal.example/namespaces/shop/workflows/"+thing.ID, thing.UI)
+		require.Equal(t, h.sku, thing.SKU)
+		require.NotEmpty(t, thing.Next)
+	}
+}
+
+// Of an order the shop knows the number, of a customer the name.
+func TestFindByTheShopsOwnWords(t *testing.T) {
+	h := newHouse(t, 5)
+	customer, order := "customer of "+h.sku, "order of "+h.sku
+	a := h.askHold("key-1", "order_ref", order, "customer", customer).hold(t)
+	b := h.askHold("key-2", "order_ref", order, "customer", "somebody else").hold(t)
+	require.ElementsMatch(t, []string{a.HoldID, b.HoldID}, h.find(order).ids())
+	require.Equal(t, []string{a.HoldID}, h.find(customer).ids())
+	require.Equal(t, "paid, or given back at "+a.ExpiresAt, h.find(a.HoldID).Things[0].Next)
+
+	h.event("restock", "delivery "+h.sku, map[string]any{"units": 3})
+	v := h.find("delivery " + h.sku)
+	require.Empty(t, v.Things)
+	require.Equal(t, []string{"units came in: 3"}, v.whats(h.sku))
+}
+
+// Money that met no live hold is told with what a person should do.
+func TestFindByPayment(t *testing.T) {
+	h := newHouse(t, 1)
+	hold := h.hold()
+	id := contract.PaymentID(hold.HoldID, "pay-late")
+	h.wf.set(func() {
+		h.wf.statuses[id] = contract.PaymentStatus{PaymentID: id, HoldID: hold.HoldID, PaymentRef: "pay-late", Cause: contract.CauseLate, State: contract.PaymentParked}
+	})
+	h.dir.lasts(PaymentRun{ID: id, RunID: "run", SKU: h.sku, State: contract.PaymentParked, StartedAt: paidAt})
+	v := h.find(id)
+	require.Equal(t, []string{id, hold.HoldID}, v.ids())
+	require.Contains(t, v.Things[0].Next, "holdfast refunds settle")
+	require.Equal(t, id, v.Story[0].ID, "it came first")
+	require.Equal(t, contract.CauseLate, v.Story[0].Reason)
+}
+
+func TestFindRefusesWhatIsNoTerm(t *testing.T) {
+	h := newHouse(t, 0)
+	require.Equal(t, validationFailed, h.call("POST", "/v1/find", map[string]any{}).problem(t).Code)
+	require.Equal(t, validationFailed, h.call("POST", "/v1/find", map[string]any{"term": "x", "more": 1}).problem(t).Code)
+	require.Equal(t, unauthorized, h.call("POST", "/v1/find", map[string]any{"term": "x"}, "Authorization", "").problem(t).Code)
+	for _, unknown := range []string{"hold_x", contract.HoldID("NO-SKU", make([]byte, contract.IDTailBytes)), contract.PaymentID("a", "b")} {
+		require.Empty(t, h.find(unknown).Things, unknown)
+	}
+	h.dir.err = errTemporalDown
+	a := h.call("POST", "/v1/find", map[string]any{"term": contract.PaymentID("a", "b")})
+	require.Equal(t, http.StatusServiceUnavailable, a.status, "not known is not nothing")
+}
