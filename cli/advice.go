@@ -136,7 +136,7 @@ func (a *app) showAdvice(sku string, found advice.Advice, percent float64, asJSO
 
 func printAdvice(out io.Writer, sku string, found advice.Advice, percent float64) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(out, "%s: %d holds were paid, %d abandoned, %d are open\n\n", sku, found.Paying, found.Abandoned, found.Open)
+	fmt.Fprintf(out, "%s: holds paid %d, abandoned %d, still open %d\n\n", sku, found.Paying, found.Abandoned, found.Open)
 	fmt.Fprintln(w, "hold time\tpaying buyers cut off\tof them\tunit hours in abandoned carts\t")
 	for _, r := range found.Rows {
 		share := "-"

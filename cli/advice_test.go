@@ -29,7 +29,7 @@ func TestTTLAdvice(t *testing.T) {
 	plot := filepath.Join(t.TempDir(), "plot.svg")
 	got := run(t, Services{}, "ttl-advice", "CHAIR", "--plot", plot)
 	require.Zero(t, got.code, got.err)
-	require.Contains(t, got.out, "100 holds were paid, 1 abandoned, 0 are open")
+	require.Contains(t, got.out, "holds paid 100, abandoned 1, still open 0")
 	require.Contains(t, got.out, "Suggested: 2 min")
 	table := strings.Join(strings.Fields(got.out), " ")
 	require.Contains(t, table, "1 min 100 100.0 % 0.0 2 min 0 0.0 % 0.0")
