@@ -28,9 +28,12 @@ const (
 	DevPayloadKey = "dev:aG9sZGZhc3QtZGV2LXBheWxvYWQta2V5LXRvLXRyeSE="
 )
 
-// devDefaults are the defaults of the secrets in mode dev.
+// devDefaults are the defaults of mode dev: the secrets, and no load balancer that
+// must see a door go.
 func devDefaults() map[string]any {
 	return map[string]any{
+		"http.drain_seconds": 0,
+
 		"secrets.person":    DevPersonSecret,
 		"secrets.main":      DevMainSecret,
 		"secrets.links":     []string{"1:" + DevLinkSecret},

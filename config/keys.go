@@ -33,7 +33,7 @@ var keys = []key{
 	{name: "http.api_addr", def: "127.0.0.1:8080", rule: address(), doc: "Where it listens for the shop's servers and the inventory webhook."},
 	{name: "http.ops_addr", def: "127.0.0.1:8081", rule: address(), doc: "Where it listens for operators: health checks, metrics, the codec. One address may serve all three; what operators see is then open to shoppers."},
 	{name: "http.public_url", def: "", rule: publicURL(), doc: "What every link to a shopper begins with."},
-	{name: "http.drain_seconds", def: 10, rule: whole(0, 600), doc: "How long a stopping door finishes what it has begun, in seconds."},
+	{name: "http.drain_seconds", def: 10, rule: whole(0, 600), doc: "For how many seconds a stopping door still takes requests while its readiness is red, so that load balancers turn away from it. 0 unless said in mode `dev`."},
 	{name: "http.trusted_proxies", def: []string{}, rule: proxies(), doc: "Whose `X-Forwarded-For` says where a shopper is. Set it when a proxy or CDN stands before the door: `join.per_address` counts by it."},
 
 	{name: "redis.addrs", def: []string{"127.0.0.1:6379"}, rule: redisAddrs(), doc: "The gate's Redis. Several addresses: Redis Cluster."},

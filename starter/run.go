@@ -118,9 +118,7 @@ func (d *Door) Serve(ctx context.Context) error {
 // the requests under way finish.
 func (d *Door) drain(servers []*http.Server) error {
 	d.draining.Store(true)
-	if d.cfg.Mode != config.ModeDev {
-		time.Sleep(time.Duration(d.cfg.HTTP.DrainSeconds) * time.Second)
-	}
+	time.Sleep(time.Duration(d.cfg.HTTP.DrainSeconds) * time.Second)
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	var errs []error
