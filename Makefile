@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 BIN := .bin
 
-.PHONY: help dev demo build temporal temporal-cli fmt lint unit e2e screenshots corpus test test-long needs clean
+.PHONY: help dev demo build temporal temporal-cli fmt lint unit e2e screenshots chaos corpus test test-long needs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,11 @@ e2e: needs build temporal temporal-cli ## stories on real Temporal and Redis wit
 
 screenshots: needs build temporal ## make the pictures of the Temporal UI in docs/images anew
 	SCREENSHOTS=$(CURDIR)/docs/images $(STORIES) -run '^TestAnOperatorReadsTheUI$$' ./e2e
+
+RUNS ?= 1
+
+chaos: needs build temporal ## a sale while everything is killed, stopped, cut off and slowed at random; RUNS=n, CHAOS_SEED=n
+	HOLDFAST_LONG=1 $(STORIES) -v -run '^TestChaos$$' -count=$(RUNS) -timeout 12h ./e2e
 
 # docs/deploy.md says when.
 corpus: needs build temporal ## play every path on real servers and keep the histories for the replay tests

@@ -99,7 +99,8 @@ func (c *Checker) workflow(ctx context.Context, id string) (Workflow, bool, erro
 }
 
 // read takes from one event what the rules need. An answer of the gate shows
-// as a completed activity, or as the marker of a local one.
+// as a completed activity, or as the marker of a local one that did not fail: a gate
+// that did not answer leaves one, too.
 func (w *Workflow) read(e *historypb.HistoryEvent, read func(*commonpb.Payloads, any) error) error {
 	switch e.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
@@ -120,7 +121,7 @@ func (w *Workflow) read(e *historypb.HistoryEvent, read func(*commonpb.Payloads,
 			w.SKUs = append(w.SKUs, l.SKU)
 		}
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, enumspb.EVENT_TYPE_MARKER_RECORDED:
-		if w.Knew.IsZero() {
+		if w.Knew.IsZero() && e.GetMarkerRecordedEventAttributes().GetFailure() == nil {
 			w.Knew = e.GetEventTime().AsTime()
 		}
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:

@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	chaosHolds = 100 // a run with fewer promised holds has shown nothing: it goes on
+	chaosCalm  = 4 * time.Minute
+)
+
+// chaosSeed is the seed to play again, or a fresh one. Kept seeds are those of runs that
+// found something.
+func chaosSeed(t *testing.T) uint64 {
+	t.Helper()
+	if given := os.Getenv("CHAOS_SEED"); given != "" {
+		seed, err := strconv.ParseUint(given, 10, 64)
+		require.NoError(t, err, "CHAOS_SEED")
+		return seed
+	}
+	return rand.Uint64()
+}
+
+// A flash sale, walk-ins and a waitlist while worker, door, Temporal and Redis are killed,
+// stopped, suspended, cut off and slowed at random. Afterwards the invariants hold, by
+// records, ledger and workflows, and every client's log: each promise was kept, each
+// payment is a sale or a refund that somebody owns.
+func TestChaos(t *testing.T) {
+	rounds := 1 // of one strike of each kind
+	if long() {
+		rounds = 4
+	}
+	seed := chaosSeed(t)
+	t.Logf("CHAOS_SEED=%d plays this run again", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	a := newArena(t, 2*time.Second, "HOLDFAST_GATE_REOPEN_WAIT", "2s", "HOLDFAST_HOLD_TTL", "8s", "HOLDFAST_HOLD_EXTENSION", "3s",
+		"HOLDFAST_HOLD_GRACE", "2s", "HOLDFAST_OFFER_WINDOW", "8s", "HOLDFAST_SMS_SENT_GRACE", "1s")
+	m := &mob{arena: a, customersLog: &customersLog{restocked: map[string]int64{}}, flash: "chaos-flash", line: "chaos-line"}
+	a.opened(t, m.flash, 400)
+	a.opened(t, m.line, 0)
+	m.restocked[m.flash] = 400
+
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+	var people sync.WaitGroup
+	for who := range 12 {
+		people.Go(func() { m.buyer(ctx, rand.New(rand.NewPCG(seed, 100+uint64(who))), who) })
+	}
+	for who := range 4 {
+		people.Go(func() { m.waiter(ctx, rand.New(rand.NewPCG(seed, 200+uint64(who))), who) })
+	}
+	people.Go(func() { m.restocker(ctx, rand.New(rand.NewPCG(seed, 300))) })
+
+	for done := 0; done < rounds || m.holds() < chaosHolds; done++ {
+		a.storm(ctx, t, rnd)
+	}
+	m.stop.Store(true)
+	people.Wait()
+	m.calm(ctx, t)
+	m.account(ctx, t)
+	figure(t, "chaos_holds", float64(len(m.promises)), "promised holds")
+	a.judge(t, m.flash, m.line)
+}
+
+// calm waits until nothing is under way any more.
+func (m *mob) calm(ctx context.Context, t *testing.T) {
+	t.Helper()
+	require.NoError(t, within(ctx, chaosCalm, "every hold has ended", func() error {
+		for _, sku := range []string{m.flash, m.line} {
+			facts, err := m.check.Gate(ctx, sku)
+			if err != nil {
+				return err
+			}
+			for id, h := range facts.Holds {
+				if h.State == "offered" || h.State == "provisional" || h.State == "held" {
+					return fmt.Errorf("%s of %s is %s", id, sku, h.State)
+				}
+			}
+		}
+		return nil
+	}))
+}
+
+// account holds the clients' logs against what there is.
+func (m *mob) account(ctx context.Context, t *testing.T) {
+	t.Helper()
+	require.Empty(t, m.faults)
+	for _, sku := range []string{m.flash, m.line} {
+		facts, err := m.check.Gate(ctx, sku)
+		require.NoError(t, err)
+		require.Equal(t, m.restocked[sku], facts.Counters.Received, "units received of %s", sku)
+	}
+	require.NoError(t, each(ctx, len(m.promises), 4, func(ctx context.Context, i int) error { return m.kept(ctx, m.promises[i]) }))
+}
+
+// kept says how a promise was broken.
+func (m *mob) kept(ctx context.Context, p *promise) error {
+	hold, err := m.shop.ReadHold(ctx, p.holdID)
+	if err != nil {
+		return fmt.Errorf("a promised hold is not known any more: %w", err)
+	}
+	var errs []error
+	for ref, a := range p.paid {
+		sold := hold.State == "sold" && hold.PaymentRef == ref
+		if a.Status == http.StatusOK && !sold {
+			errs = append(errs, fmt.Errorf("payment %s was answered as the sale of %s, which is %s by %q", ref, p.holdID, hold.State, hold.PaymentRef))
+		}
+		if !sold {
+			errs = append(errs, m.refunded(ctx, p.holdID, ref, a))
+		}
+	}
+	if hold.State == "refused" {
+		errs = append(errs, fmt.Errorf("%s was promised and then refused", p.holdID))
+	}
+	return errors.Join(errs...)
+}
+
+// refunded says when money that made no sale has no owner who gives it back.
+func (m *mob) refunded(ctx context.Context, holdID, ref string, said any) error {
+	return until(ctx, "payment "+ref+" has an owner", func() error {
+		a, err := m.shop.Confirm(ctx, holdID, ref) // a repeat answers what became of it
+		if err != nil {
+			return err
+		}
+		refund := a.Problem().Refund
+		if a.Status != http.StatusConflict || refund == nil {
+			return fmt.Errorf("payment %s of %s was answered %v, and now %s", ref, holdID, said, a)
+		}
+		if refund.State != "refund-pending" && refund.State != "refund-settled" {
+			return fmt.Errorf("payment %s of %s is %s", ref, holdID, refund.State)
+		}
+		return nil
+	})
+}
