@@ -1,7 +1,9 @@
 package redis
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,6 +99,54 @@ func TestAFinalRefusalSweepsInBites(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, stats, "cmdstat_evalsha:calls=63,", "16 a call")
 	require.Equal(t, [4]int64{}, f.parts())
+}
+
+// A snapshot of a SKU with thousands of ended leases costs no call more than a bite,
+// and shows none of them. Those after it find nothing to sweep, and write nothing.
+func TestASnapshotSweepsInBites(t *testing.T) {
+	rdb := ownServer(t)
+	f := openSKU(t, rdb, "SNAPSHOTS", 0)
+	f.g.testClock = time.Now().UnixMicro()
+	f.fillHolds(1000, false)
+	f.pass(2 * testLease)
+	calls := func(n int) {
+		t.Helper()
+		stats, err := rdb.Info(t.Context(), "commandstats").Result()
+		require.NoError(t, err)
+		require.Contains(t, stats, fmt.Sprintf("cmdstat_evalsha:calls=%d,", n))
+	}
+	require.NoError(t, rdb.ConfigResetStat(t.Context()).Err())
+	require.Equal(t, [4]int64{1000, 0, 0, 0}, f.parts())
+	calls(63)
+	lines := f.lines()
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() { require.Equal(t, int64(1000), f.counters().OpenToAll) })
+	}
+	wg.Wait()
+	calls(63 + 16)
+	require.Equal(t, lines, f.lines())
+
+	// One whose caller has no more time is given up, and what it swept stays swept.
+	f.fillHolds(999, false)
+	f.pass(2 * testLease)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err := f.g.Snapshot(gone, f.sku)
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.Equal(t, int64(1999), f.counters().OpenToAll)
+}
+
+// What a snapshot frees is the line's.
+func TestWhatASnapshotFreesIsTheLines(t *testing.T) {
+	f := open(t, 1)
+	require.Equal(t, OK, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	entry := f.waits("ada", 1)
+	f.pass(testLease)
+	c := f.counters()
+	require.Equal(t, [3]int64{1, 0, 0}, [3]int64{c.Offered, c.Held, c.OpenToAll})
+	require.Equal(t, contract.EntryOffered, f.entry(entry).State)
+	require.True(t, f.pause(false).Wake, "the next verb asks for somebody to tell them")
 }
 
 // What one call's own sweep frees is the line's first; what the line does not take

@@ -183,11 +183,11 @@ func (g *Gate) AdoptOffer(ctx context.Context, sku, holdID string) (HoldOutcome,
 	return g.holdOutcome(sku, holdID, r, err)
 }
 
-// Snapshot reads the counters; About comes with them. It writes nothing: an
-// ended lease is counted as free, not swept.
+// Snapshot reads the counters; About comes with them. An ended lease counts as free,
+// or as the offer that it came from: it is swept, and what that frees is offered.
 func (g *Gate) Snapshot(ctx context.Context, sku string) (Counters, contract.About, error) {
 	var about contract.About
-	r, err := g.run(ctx, verbSnapshot, sku)
+	r, err := g.decide(ctx, verbSnapshot, sku)
 	if err != nil {
 		return Counters{}, about, err
 	}

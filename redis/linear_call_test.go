@@ -52,7 +52,7 @@ const (
 	callReadEntry = "read entry"
 )
 
-// reads says whether a call changes nothing whatever the state.
+// reads says whether a call changes nothing but what has ended by itself.
 func (c call) reads() bool {
 	return c.verb == callSnapshot || c.verb == callReadHold || c.verb == callReadEntry
 }

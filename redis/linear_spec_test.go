@@ -86,7 +86,10 @@ func (m *model) take(c call) answer {
 	m.now = c.now
 	switch c.verb {
 	case callSnapshot:
-		return answer{verdict: OK, counters: m.seen().counters()}
+		if m.sweep() {
+			m.settles()
+		}
+		return answer{verdict: OK, counters: m.counters()}
 	case callReadEntry:
 		return answer{verdict: known(m.entries[c.id]), entry: m.entryView(c.id)}
 	case callReadHold:

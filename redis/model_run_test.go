@@ -115,6 +115,7 @@ func (r *run) steps() map[string]func(*rapid.T) {
 		"end":         r.stepEnd,
 		"pause":       r.stepPause,
 		"drain":       r.stepDrain,
+		"snapshot":    r.stepSnapshot,
 	}
 }
 
@@ -134,6 +135,7 @@ var modelOutcomes = []string{
 	"confirm retaken", "unconfirm ok", "unconfirm existing", "unconfirm returned", "unconfirm unknown",
 	"release ok", "release existing", "release early", "release unknown",
 	"take back ok", "take back existing",
+	"snapshot ok", "snapshot of ended leases",
 	"lapse ok", "lapse early", "lapse claimed", "lapse existing", "lapse unknown",
 	"refund ok", "refund made-sale", "refund unknown",
 }

@@ -232,3 +232,18 @@ func (r *run) stepDrain(rt *rapid.T) {
 	}
 	require.Equal(rt, r.m.drain(), got)
 }
+
+// stepSnapshot looks at the counters, two times in three when a lease has just ended.
+func (r *run) stepSnapshot(rt *rapid.T) {
+	if rapid.IntRange(0, 2).Draw(rt, "after a lease") > 0 {
+		r.takes(rt, r.id(contract.HoldID), r.person(rt))
+		r.move(testLease)
+	}
+	got := r.counters()
+	if r.m.sweep() {
+		r.settles(rt)
+		r.reached["snapshot of ended leases"]++
+	}
+	require.Equal(rt, r.m.counters(), viewCounters(got))
+	r.reached["snapshot ok"]++
+}

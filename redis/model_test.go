@@ -152,7 +152,8 @@ func (m *model) raiseGeneration() {
 	}
 }
 
-func (m *model) sweep() {
+// sweep answers whether a lease had ended.
+func (m *model) sweep() bool {
 	var due []string
 	for id, h := range m.holds {
 		if h.state == contract.HoldProvisional && h.deadline <= m.ms() {
@@ -169,6 +170,7 @@ func (m *model) sweep() {
 	for _, id := range due {
 		m.endLease(id)
 	}
+	return len(due) > 0
 }
 
 func (m *model) endLease(id string) {

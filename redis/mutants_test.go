@@ -42,6 +42,7 @@ var mutants = []struct{ file, from, to string }{
 	{"settle.lua", "redis.call('RENAME', K_PARKED, K_LINE)", "redis.call('DEL', K_PARKED)"},
 	{"settle.lua", "if parked == 0 then return end", "if true then return end"},
 	{"settle.lua", "if e[E_MISSED] >= MISSED_KEEP then", "if e[E_MISSED] > MISSED_KEEP then"},
+	{"snapshot.lua", "if S.n > lines then", "if false then"},
 	{"stock.lua", "if num(10) <= S.level then", "if num(10) < S.level then"},
 	{"stock.lua", "hold[H_RETURNED] + units > hold[H_UNITS]", "units > hold[H_UNITS]"},
 	{"stock.lua", "return units - (S.sold - num(11)) - S.on_hand", "return units - S.on_hand"},

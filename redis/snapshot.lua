@@ -1,10 +1,15 @@
--- snapshot: the counters as they are this instant; writes nothing. An ended
--- lease counts as free, or as offered when it came from an offer.
--- Answers {"ok", 0, about, counters...}.
+-- snapshot: the counters as they are this instant. An ended lease counts as free,
+-- or as offered when it came from an offer: it is swept, and what that frees is the
+-- line's, as in any verb. Where no lease has ended nothing is written. It asks for no
+-- wake, and leaves it to the next verb.
+-- Answers {"ok", 0, about, counters...}, or {"again", 0} while more leases have
+-- ended than one sweep takes.
 if SHUT then return SHUT end
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', K_LEASES, '-inf', NOW)) do
-  local h = get_hold(id)
-  S.held = S.held - h[H_UNITS]
-  if h[H_ENTRY] ~= '' then S.offered = S.offered + h[H_UNITS] end
+local lines = S.n
+local more = sweep()
+if S.n > lines then
+  settle()
+  flush()
 end
+if more then return { 'again', 0 } end
 return { 'ok', 0, redis.call('HGET', K_STOCK, 'about') or '', unpack(counters()) }
