@@ -149,6 +149,90 @@ func TestWhatASnapshotFreesIsTheLines(t *testing.T) {
 	require.True(t, f.pause(false).Wake, "the next verb asks for somebody to tell them")
 }
 
+// crowded leaves n people in line who have as much as one may, and one unit free.
+func crowded(t *testing.T, n int) *fixture {
+	f := open(t, int64(n)+1)
+	for i := range n {
+		id := f.id(contract.HoldID)
+		require.Equal(t, OK, f.reserveAs(fmt.Sprint("p", i), id, 1).Verdict)
+		f.adopt(id, false)
+	}
+	f.limit(1)
+	dead := f.id(contract.HoldID)
+	require.Equal(t, OK, f.reserve(dead, 1).Verdict)
+	for i := range n {
+		f.waits(fmt.Sprint("p", i), 1)
+	}
+	f.takeBack(dead)
+	return f
+}
+
+// Who is at the limit is met once, whatever comes back meanwhile: a walk-in behind
+// a long line of them is served while each call brings a new generation.
+func TestALineAtTheLimitStarvesNobody(t *testing.T) {
+	const n = 100
+	f := crowded(t, n)
+	behind := f.joinAs("last", 2).Entry.ID
+	f.ack(behind)
+	verdicts := map[Verdict]int{}
+	for i := 0; verdicts[OK] == 0; i++ {
+		require.Less(t, i, n/16+2, "each call has met sixteen, and none of them again")
+		f.correct(fmt.Sprint("more", i), 1, false)
+		verdicts[f.reserve(f.id(contract.HoldID), 1).Verdict]++
+	}
+	require.Equal(t, contract.EntryOffered, f.entry(behind).State)
+	require.Zero(t, verdicts[SoldOut])
+}
+
+// Another limit looks at all who were at the old one, in bites and in their order.
+// Until that is done nobody who came later is served, and no walk-in.
+func TestAChangedLimitLooksInBites(t *testing.T) {
+	const n = 250
+	f := crowded(t, n)
+	for shared.ZCard(t.Context(), key(f.sku, "line")).Val() > 0 {
+		f.drain()
+	}
+	require.Equal(t, int64(n), shared.ZCard(t.Context(), key(f.sku, "limited")).Val())
+	require.Equal(t, int64(1), f.counters().OpenToAll, "nobody else waits")
+	last := f.waits("last", 1)
+	require.Equal(t, contract.EntryOffered, f.entry(last).State)
+	f.correct("more", 1, false)
+
+	// The first bite, whose caller then dies.
+	asks := func() string {
+		return must[reply](f)(f.g.run(t.Context(), verbSettings, f.sku, "", 0, "", "test", 2, "")).str(0)
+	}
+	require.Equal(t, string(Again), asks())
+	require.Equal(t, int64(100), shared.ZCard(t.Context(), key(f.sku, "line")).Val())
+	require.Zero(t, f.counters().OpenToAll)
+	require.Equal(t, contract.SKULine, f.counters().State)
+	first := f.entry(shared.ZRange(t.Context(), key(f.sku, "line"), 0, 0).Val()[0])
+	require.Equal(t, contract.EntryWaiting, first.State)
+	require.Equal(t, int64(1), first.Position)
+
+	// Whoever calls next goes on.
+	require.True(t, f.drain().AtOnce)
+	require.Equal(t, contract.EntryWaiting, f.entry(first.ID).State)
+	require.Equal(t, ReservedForLine, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	require.Zero(t, shared.ZCard(t.Context(), key(f.sku, "limited")).Val())
+	require.Equal(t, contract.EntryOffered, f.entry(first.ID).State)
+	require.Equal(t, string(OK), asks())
+}
+
+// Nobody waits for a limit that is changed where everything is taken.
+func TestALimitIsChangedWhereNothingIsFree(t *testing.T) {
+	f := crowded(t, 150)
+	for shared.ZCard(t.Context(), key(f.sku, "line")).Val() > 0 {
+		f.drain()
+	}
+	require.Equal(t, OK, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	f.pause(true)
+	f.limit(0)
+	require.Zero(t, shared.ZCard(t.Context(), key(f.sku, "limited")).Val())
+	f.pause(false)
+	require.Equal(t, ReservedForLine, f.reserve(f.id(contract.HoldID), 1).Verdict)
+}
+
 // What one call's own sweep frees is the line's first; what the line does not take
 // is of whoever made the call.
 func TestACallGetsWhatItsOwnSweepLeft(t *testing.T) {

@@ -62,7 +62,9 @@ local function at(ms)
   if next_ms < 0 or ms < next_ms then next_ms = ms end
 end
 local stop = more and first_fresh()
-if stop then
+if S.look == 1 then
+  at(0)
+elseif stop then
   -- When that entry is passed over at the earliest; each acknowledgement settles
   -- by itself.
   at(math.max((stop - NOW_US) / 1000 + LEASE, 1000))
@@ -73,8 +75,8 @@ for _, from in ipairs(outboxes) do
   local first = redis.call('ZRANGEBYSCORE', from, '(' .. int(now_us), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if first[2] then at((tonumber(first[2]) - NOW_US) / 1000) end
 end
--- Who is parked at the limit waits for a lease of their own.
-if redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_PARKED) > 0 then
+-- Who is at the limit waits for a lease of their own.
+if redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_LIMITED) > 0 then
   local lease = redis.call('ZRANGE', K_LEASES, 0, 0, 'WITHSCORES')
   if lease[2] then at(tonumber(lease[2]) - NOW) end
 end

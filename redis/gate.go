@@ -294,7 +294,7 @@ func (g *Gate) Settings(ctx context.Context, req SettingsRequest) (Base, error) 
 			ends = fmt.Sprint(req.Ends.UnixMilli())
 		}
 	}
-	r, err := g.run(ctx, verbSettings, req.SKU, about, req.Version, paused, req.Actor, limit, ends)
+	r, err := g.decide(ctx, verbSettings, req.SKU, about, req.Version, paused, req.Actor, limit, ends)
 	if err != nil {
 		return Base{}, err
 	}

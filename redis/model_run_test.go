@@ -249,13 +249,18 @@ func (r *run) agreeOrder(rt *rapid.T, ctx context.Context) {
 		require.Equal(rt, int64(i+1), e.Position)
 		line = append(line, id)
 	}
-	all, err := shared.ZUnion(ctx, goredis.ZStore{Keys: []string{key(r.sku, "line"), key(r.sku, "fresh"), key(r.sku, "parked")}}).Result()
+	all, err := shared.ZUnion(ctx, goredis.ZStore{Keys: []string{key(r.sku, "line"), key(r.sku, "fresh"), key(r.sku, "parked"), key(r.sku, "limited")}}).Result()
 	require.NoError(rt, err)
 	require.ElementsMatch(rt, line, all)
-	parked, err := shared.ZRange(ctx, key(r.sku, "parked"), 0, -1).Result()
-	require.NoError(rt, err)
-	line = slices.DeleteFunc(line, func(id string) bool { return !r.m.entries[id].parked })
-	require.Equal(rt, append([]string{}, line...), append([]string{}, parked...), "parked")
+	for name, aside := range map[string]func(*modelEntry) bool{
+		"parked":  func(e *modelEntry) bool { return e.parked },
+		"limited": func(e *modelEntry) bool { return e.limited },
+	} {
+		got, err := shared.ZRange(ctx, key(r.sku, name), 0, -1).Result()
+		require.NoError(rt, err)
+		want := slices.DeleteFunc(slices.Clone(line), func(id string) bool { return !aside(r.m.entries[id]) })
+		require.Equal(rt, append([]string{}, want...), append([]string{}, got...), name)
+	}
 	tally, err := shared.HGetAll(ctx, key(r.sku, "tally")).Result()
 	require.NoError(rt, err)
 	for person, units := range r.m.tally {

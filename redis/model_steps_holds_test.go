@@ -92,7 +92,8 @@ func (r *run) stepUnconfirm(rt *rapid.T) {
 }
 
 // stepAtTheLimit leaves somebody in the line who already has as much as one may,
-// and a lease that nobody adopts: its unit is a walk-in's.
+// and a lease that nobody adopts: its unit is a walk-in's. Then what they have may
+// end, and they are next.
 func (r *run) stepAtTheLimit(rt *rapid.T) {
 	limit, person := int64(1), r.person(rt)
 	r.settings(rt, SettingsRequest{Limit: &limit})
@@ -112,6 +113,11 @@ func (r *run) stepAtTheLimit(rt *rapid.T) {
 	r.acks(rt, entry)
 	r.move(testLease)
 	r.takes(rt, r.id(contract.HoldID), r.person(rt))
+	if rapid.Bool().Draw(rt, "theirs ends") && r.m.holds[mine] != nil {
+		out := r.release(mine, contract.ReasonPaymentFailed)
+		r.m.sweep()
+		r.did(rt, "release", out.Verdict, r.m.release(mine, contract.ReasonPaymentFailed))
+	}
 	limit = 0
 	r.settings(rt, SettingsRequest{Limit: &limit})
 }

@@ -54,7 +54,9 @@ type modelEntry struct {
 	state                       contract.EntryState
 	units, arrival, gen, missed int64
 	person, hold                string
-	acked, leaving, parked      bool
+	acked, leaving              bool
+	parked                      bool // missed a turn of this generation
+	limited                     bool // was met at the limit
 }
 
 type modelEvent struct {
@@ -101,7 +103,7 @@ func (m *model) ended() bool { return m.ends > 0 && m.ms() >= m.ends }
 func (m *model) someoneEligible() bool {
 	return slices.ContainsFunc(m.line, func(id string) bool {
 		e := m.entries[id]
-		return !e.parked && (e.acked && m.room(e.person) > 0 || !e.acked && m.waitedFor(e))
+		return !e.parked && !e.limited && (e.acked && m.room(e.person) > 0 || !e.acked && m.waitedFor(e))
 	})
 }
 
@@ -128,20 +130,20 @@ func (m *model) count(person string, delta int64) {
 		return
 	}
 	for _, e := range m.entries {
-		if e.person == person && e.state.Live() && e.parked && !m.turned(e) {
-			e.parked = false
+		if e.person == person {
+			e.limited = false
 		}
 	}
 }
 
-// setLimit looks again at who was parked at the old limit.
+// setLimit looks again at who was at the old limit.
 func (m *model) setLimit(limit int64) {
 	if limit == m.limit {
 		return
 	}
 	m.limit = limit
 	for _, e := range m.entries {
-		e.parked = e.parked && m.turned(e)
+		e.limited = false
 	}
 }
 
@@ -201,7 +203,7 @@ func (m *model) settle() {
 	}
 	for _, id := range slices.Clone(m.line) {
 		e := m.entries[id]
-		if e.parked {
+		if e.parked || e.limited {
 			continue
 		}
 		if m.free() <= 0 || (!e.acked && m.waitedFor(e)) {
@@ -212,7 +214,7 @@ func (m *model) settle() {
 		}
 		units := min(e.units, m.free(), m.room(e.person))
 		if units <= 0 {
-			e.parked = true
+			e.limited = true
 			continue
 		}
 		if m.turned(e) {

@@ -1,4 +1,4 @@
--- Shared by every verb: the clock, the stock and the fence. KEYS are the fifteen
+-- Shared by every verb: the clock, the stock and the fence. KEYS are the sixteen
 -- keys of one SKU in the order of keys.go. ARGV: 1 nonce (16 fresh bytes), 2 SKU
 -- number, 3 lease ms, 4 retention of ended records ms, 5 retention of sales ms,
 -- 6 "1" when the fence is on, 7 what TIME reads in microseconds, or negated the
@@ -16,7 +16,7 @@
 -- prelude, refusal, records, walk_in, settle, reserve. Any other verb is prelude,
 -- records, settle and its own file.
 local K_STOCK, K_HOLDS, K_LINE, K_FRESH = KEYS[1], KEYS[2], KEYS[5], KEYS[6]
-local K_LEASES, K_OUTBOX, K_PARKED, K_OFFERS = KEYS[7], KEYS[8], KEYS[13], KEYS[15]
+local K_LEASES, K_OUTBOX, K_PARKED, K_OFFERS, K_LIMITED = KEYS[7], KEYS[8], KEYS[13], KEYS[15], KEYS[16]
 local LEASE, FENCED = ARGV[3] + 0, ARGV[6] == '1'
 
 -- Stock: read once, written once. What only changes ask for is read by records
@@ -24,12 +24,12 @@ local LEASE, FENCED = ARGV[3] + 0, ARGV[6] == '1'
 local S, MISSING
 do
   local v = redis.call('HMGET', K_STOCK, 'fence', 'on_hand', 'held', 'offered', 'paused', 'ends', 'woke', 'limit',
-    'green', 'green_at', 'seen', 'layout')
+    'green', 'green_at', 'seen', 'layout', 'look')
   MISSING = not v[2]
   S = {
     fence = v[1], on_hand = (v[2] or 0) + 0, held = (v[3] or 0) + 0, offered = (v[4] or 0) + 0, paused = (v[5] or 0) + 0,
     ends = (v[6] or 0) + 0, woke = (v[7] or 0) + 0, limit = (v[8] or 0) + 0, green = (v[9] or 0) + 0,
-    green_at = (v[10] or 0) + 0, seen = (v[11] or 0) + 0, layout = (v[12] or 0) + 0,
+    green_at = (v[10] or 0) + 0, seen = (v[11] or 0) + 0, layout = (v[12] or 0) + 0, look = (v[13] or 0) + 0,
   }
 end
 

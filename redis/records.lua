@@ -6,6 +6,7 @@ local NONCE, NUMBER, KEEP, KEEP_SALE = ARGV[1], ARGV[2], ARGV[4] + 0, ARGV[5] + 
 local MAX_AGE, MISSED_KEEP = ARGV[8] + 0, ARGV[9] + 0
 
 local SWEEP_BOUND, OFFER_BOUND, PURGE_BOUND = 16, 16, 4 -- a full sweep and a full settle stay below 2 ms
+local LOOK_BOUND = 100 -- places moved from one set to another
 local BACK_MS = 120000 -- an offer that comes back from a dead press can be pressed again for this long
 
 local function arg(i) return ARGV[9 + i] end
@@ -102,16 +103,18 @@ local function first_fresh()
   return f[2] and tonumber(f[2])
 end
 local function waiting()
-  return redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_FRESH) + redis.call('ZCARD', K_PARKED)
+  return redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_FRESH) + redis.call('ZCARD', K_PARKED) +
+    redis.call('ZCARD', K_LIMITED)
 end
 
 -- What a person has: live claims and sales that did not come back.
 local function has(person) return tonumber(redis.call('HGET', K_TALLY, person) or '0') end
 local function room(person) return S.limit == 0 and math.huge or S.limit - has(person) end
 
--- Who is at the limit is not eligible, also before settle has met and parked
--- them.
+-- Who is at the limit is not eligible, also before settle has met them. Who was at
+-- an old limit may be.
 local function someone_eligible()
+  if S.look == 1 then return true end
   if S.limit == 0 then return redis.call('ZCARD', K_LINE) > 0 or first_fresh() ~= nil end
   if first_fresh() then return true end
   local heads = redis.call('ZRANGE', K_LINE, 0, OFFER_BOUND - 1)

@@ -1,9 +1,9 @@
 -- The refusal that most of a stampede meets, by counts alone: nothing is free,
--- nobody has a limit, the id is new, and nothing is due that would change it (an
+-- nobody has a limit or had one a moment ago, the id is new, and nothing is due that would change it (an
 -- ended lease, a wake, an acknowledgement that lets the line go on). What is not
 -- as plain is left to walk_in and to reserve, which answer the same.
 if SHUT then return SHUT end
-if not JUMPED and S.on_hand <= S.held + S.offered and S.paused == 0 and not ENDED and S.limit == 0 and ARGV[13] ~= '1' and
+if not JUMPED and S.on_hand <= S.held + S.offered and S.paused == 0 and not ENDED and S.limit == 0 and S.look == 0 and ARGV[13] ~= '1' and
   redis.call('HEXISTS', K_HOLDS, ARGV[10]) == 0 and (S.held == 0 or redis.call('ZCOUNT', K_LEASES, '-inf', NOW) == 0) and
   (S.woke + 1000 > NOW or redis.call('ZCARD', K_OUTBOX) + redis.call('ZCARD', K_OFFERS) == 0) and
   (S.green == 0 or NOW < S.green_at + LEASE) then

@@ -1,7 +1,8 @@
 -- settings: what the shop says of the SKU, and whether it is paused.
 -- ARGV +1 about (JSON, or empty), +2 its version, +3 "1" paused, "0" not, ""
 -- as it is, +4 actor, +5 the most units of a person (0 none, "" as it is), +6 the
--- instant in ms at which the sale ends (0 none, "" as it is). An older version changes nothing. Answers {"ok", wake}.
+-- instant in ms at which the sale ends (0 none, "" as it is). An older version changes nothing. "again" until all
+-- who were at the old limit stand in the line again. Answers {verdict, wake}.
 if SHUT then return SHUT end
 sweep()
 if arg(1) ~= '' and num(2) >= tonumber(redis.call('HGET', K_STOCK, 'version') or '0') then
@@ -13,13 +14,11 @@ if arg(3) ~= '' and num(3) ~= S.paused then
 end
 if arg(5) ~= '' and num(5) ~= S.limit then
   set('limit', num(5))
-  -- Who was parked at the old limit is looked at again.
-  if redis.call('EXISTS', K_PARKED) == 1 then
-    for _, id in ipairs(redis.call('ZRANGE', K_PARKED, 0, -1)) do unpark(id, get_entry(id)) end
-  end
+  if redis.call('EXISTS', K_LIMITED) == 1 then set('look', 1) end
 end
 if arg(6) ~= '' and num(6) ~= S.ends then
   set('ends', num(6))
   ENDED = S.ends > 0 and WALL >= S.ends
 end
-return finish('ok')
+settle()
+return finish(S.look == 1 and 'again' or 'ok')

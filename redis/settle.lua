@@ -57,18 +57,29 @@ local function acknowledged(arrival)
   if arrival > S.green then set('green', arrival) end
 end
 
--- Parked entries keep their place and are passed over. A new generation brings
--- all of them back; who is still at the limit is parked again when met.
-local function park(id, e)
-  redis.call('ZREM', K_LINE, id)
-  redis.call('ZADD', K_PARKED, e[E_ARRIVAL], id)
+-- Who is passed over keeps their place. Who missed a turn is parked, and a new
+-- generation brings them back. Who was met at the limit is limited: only something
+-- of theirs that ends, or another limit, brings them back. So nobody is met twice
+-- for nothing, and however often stock comes, the line gets to its end.
+local function move(id, from, to, arrival)
+  redis.call('ZREM', from, id)
+  redis.call('ZADD', to, arrival, id)
 end
--- Who missed a turn of this generation stays parked.
-local function turned(e) return e[E_HOLD] ~= '' and e[E_GEN] == S.gen end
-local function unpark(id, e)
-  if turned(e) then return end
-  redis.call('ZREM', K_PARKED, id)
-  redis.call('ZADD', K_LINE, e[E_ARRIVAL], id)
+-- After a change of the limit the line stands until all who were at the old one are
+-- in it again, in bites.
+local function look_again()
+  if S.look == 0 then return end
+  local scores, ids = {}, {}
+  local some = redis.call('ZRANGE', K_LIMITED, 0, LOOK_BOUND - 1, 'WITHSCORES')
+  for i = 1, #some, 2 do
+    ids[#ids + 1] = some[i]
+    scores[i], scores[i + 1] = some[i + 1], some[i]
+  end
+  if #ids > 0 then
+    redis.call('ZADD', K_LINE, unpack(scores))
+    redis.call('ZREM', K_LIMITED, unpack(ids))
+  end
+  if redis.call('EXISTS', K_LIMITED) == 0 then set('look', 0) end
 end
 -- The smaller of the two sets goes into the greater: a few who missed their turn
 -- must not cost a walk over a long line.
@@ -93,14 +104,14 @@ local function raise_generation()
   end
 end
 
--- A claim or sale of a person came or went. One who was parked at the limit is
--- looked at again.
+-- A claim or sale of a person came or went. One who was at the limit is looked at
+-- again.
 local function count(person, delta)
   if redis.call('HINCRBY', K_TALLY, person, delta) <= 0 then redis.call('HDEL', K_TALLY, person) end
   if delta > 0 then return end
   local id = redis.call('HGET', K_PEOPLE, person)
-  if not id or not redis.call('ZSCORE', K_PARKED, id) then return end
-  unpark(id, get_entry(id))
+  local arrival = id and redis.call('ZSCORE', K_LIMITED, id)
+  if arrival then move(id, K_LIMITED, K_LINE, arrival) end
 end
 
 -- tell: the entry's workflow does not know yet and must learn it. One that has
@@ -111,6 +122,7 @@ local function end_entry(id, state, tell)
   redis.call('ZREM', K_LINE, id)
   redis.call('ZREM', K_FRESH, id)
   redis.call('ZREM', K_PARKED, id)
+  redis.call('ZREM', K_LIMITED, id)
   e[E_STATE] = state
   e[E_ENDED] = NOW
   put_entry(id, e)
@@ -130,7 +142,7 @@ local function miss_turn(id, tell)
   e[E_MISSED] = e[E_MISSED] + 1
   e[E_STATE] = 'waiting'
   put_entry(id, e)
-  park(id, e)
+  redis.call('ZADD', K_PARKED, e[E_ARRIVAL], id)
   if tell then outbox_add('e:' .. id) end
 end
 
@@ -234,6 +246,11 @@ end
 local settled, bitten = nil, false
 local function settle_now()
   ripen()
+  look_again()
+  if S.look == 1 then
+    bitten = available() > 0
+    return true
+  end
   if S.paused == 1 or ENDED or available() <= 0 then return false end
   local heads = redis.call('ZRANGE', K_LINE, 0, OFFER_BOUND - 1, 'WITHSCORES')
   local stop = first_fresh()
@@ -243,7 +260,7 @@ local function settle_now()
     local e = get_entry(heads[i])
     local most = math.min(available(), room(e[E_PERSON]))
     if most <= 0 then
-      park(heads[i], e)
+      move(heads[i], K_LINE, K_LIMITED, heads[i + 1])
     else
       make_offer(heads[i], e, most)
     end
@@ -330,7 +347,7 @@ local function position(id, e)
   if e[E_STATE] ~= 'waiting' then return 0 end
   local before = '(' .. e[E_ARRIVAL]
   return redis.call('ZCOUNT', K_LINE, '-inf', before) + redis.call('ZCOUNT', K_FRESH, '-inf', before) +
-    redis.call('ZCOUNT', K_PARKED, '-inf', before) + 1
+    redis.call('ZCOUNT', K_PARKED, '-inf', before) + redis.call('ZCOUNT', K_LIMITED, '-inf', before) + 1
 end
 
 -- {verdict, wake, position, extra, record}, all as they are after settling.

@@ -21,7 +21,7 @@ end
 -- Nothing that the rest would do first or after: no lease ended, no unit is the
 -- line's, nothing is to be handed out.
 local function quiet()
-  return redis.call('ZCOUNT', K_LEASES, '-inf', NOW) == 0 and
+  return S.look == 0 and redis.call('ZCOUNT', K_LEASES, '-inf', NOW) == 0 and
     (available() <= 0 or redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_FRESH) == 0) and
     (S.woke + 1000 > NOW or redis.call('ZCARD', K_OUTBOX) + redis.call('ZCARD', K_OFFERS) == 0) and
     (S.green == 0 or NOW < S.green_at + LEASE)

@@ -21,6 +21,7 @@ func readGate(ctx context.Context, rdb goredis.UniversalClient, f *Facts) error 
 	line := pipe.ZRangeWithScores(ctx, key("line"), 0, -1)
 	fresh := pipe.ZRangeWithScores(ctx, key("fresh"), 0, -1)
 	parked := pipe.ZRangeWithScores(ctx, key("parked"), 0, -1)
+	limited := pipe.ZRangeWithScores(ctx, key("limited"), 0, -1)
 	leases := pipe.ZRangeWithScores(ctx, key("leases"), 0, -1)
 	outbox := pipe.ZRangeWithScores(ctx, key("outbox"), 0, -1)
 	offers := pipe.ZRangeWithScores(ctx, key("offers"), 0, -1)
@@ -33,7 +34,7 @@ func readGate(ctx context.Context, rdb goredis.UniversalClient, f *Facts) error 
 		return fmt.Errorf("sku %s has no stock key", f.SKU)
 	}
 	f.Now, f.People = now.Val(), people.Val()
-	f.Parked = scores(parked.Val())
+	f.Parked = scores(append(parked.Val(), limited.Val()...))
 	f.Line, f.Fresh, f.Leases, f.Outbox = scores(line.Val()), scores(fresh.Val()), scores(leases.Val()), scores(append(outbox.Val(), offers.Val()...))
 	f.Parcels = map[string]bool{}
 	for _, member := range parcels.Val() {
