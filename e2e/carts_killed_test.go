@@ -67,8 +67,7 @@ func (h *house) pay(ctx context.Context, holdID, ref string) (shop.Answer, error
 		if a, err = h.shop.Confirm(ctx, holdID, ref); err != nil {
 			return err
 		}
-		refund := a.Problem().Refund
-		if a.Status == http.StatusServiceUnavailable || a.Status == http.StatusConflict && refund != nil && refund.State == "deciding" {
+		if a.Status == http.StatusServiceUnavailable {
 			return errors.New(a.String())
 		}
 		return nil

@@ -77,7 +77,7 @@ func (d *Door) confirm(ctx context.Context, sku, id string, req contract.Confirm
 		}
 		res, err := d.askConfirm(ctx, id, req)
 		if err == nil {
-			return d.confirmed(ctx, sku, id, res)
+			return d.confirmed(ctx, redis.Hold{ID: id, SKU: sku}, req, res)
 		}
 		// It may have ended between the two looks, by this very payment or without.
 		again, known, rerr := d.readWhole(ctx, sku, id)
@@ -107,16 +107,37 @@ func (d *Door) askConfirm(ctx context.Context, id string, req contract.ConfirmRe
 	return d.launcher.Confirm(ctx, id, "confirm-"+rand.Text(), req)
 }
 
-// confirmed turns the workflow's answer into ours.
-func (d *Door) confirmed(ctx context.Context, sku, id string, res contract.ConfirmResult) (redis.HoldOutcome, error) {
-	if res.Outcome != contract.ConfirmSold {
-		return redis.HoldOutcome{}, refusedMoney(id, res.Outcome, res.Refund)
+// confirmed turns the workflow's answer into ours. Money that it has handed over is
+// its Payment's to decide, which may sell the hold after all: that is asked next.
+func (d *Door) confirmed(ctx context.Context, h redis.Hold, req contract.ConfirmRequest, res contract.ConfirmResult) (redis.HoldOutcome, error) {
+	switch {
+	case res.Outcome == contract.ConfirmSold:
+		return d.soldHold(ctx, h)
+	case res.Refund != nil && res.Refund.State == contract.PaymentDeciding:
+		return d.decide(ctx, h, causeOf(res.Outcome), req)
 	}
-	out, ok, err := d.readWhole(ctx, sku, id)
+	return redis.HoldOutcome{}, refusedMoney(h.ID, res.Outcome, res.Refund)
+}
+
+func (d *Door) soldHold(ctx context.Context, h redis.Hold) (redis.HoldOutcome, error) {
+	out, ok, err := d.readWhole(ctx, h.SKU, h.ID)
 	if err == nil && !ok {
-		err = tryLater(retrySoon, "hold %s is sold, but its record cannot be read", id)
+		err = tryLater(retrySoon, "hold %s is sold, but its record cannot be read", h.ID)
 	}
 	return out, err
+}
+
+// causeOf is why a Hold has handed money over, by what it answered. It counts only
+// for a Payment that has closed meanwhile and is begun anew.
+func causeOf(outcome string) string {
+	switch outcome {
+	case contract.ConfirmConflict:
+		return contract.CauseSecond
+	case contract.ConfirmAmountMismatch:
+		return contract.CauseMismatched
+	default:
+		return contract.CauseLate
+	}
 }
 
 func refusedMoney(id, outcome string, refund *contract.RefundInfo) *Problem {
@@ -163,13 +184,27 @@ func (d *Door) decide(ctx context.Context, h redis.Hold, cause string, req contr
 	}
 	decision, err := d.launcher.Decide(asked, in)
 	if err != nil {
-		return redis.HoldOutcome{}, err
+		return redis.HoldOutcome{}, d.undecided(ctx, in, err)
 	}
 	if decision.Outcome == contract.ConfirmSold {
-		return d.confirmed(ctx, h.SKU, h.ID, contract.ConfirmResult{Outcome: decision.Outcome})
+		return d.soldHold(ctx, h)
 	}
 	return redis.HoldOutcome{}, refusedMoney(h.ID, decision.Outcome,
 		&contract.RefundInfo{PaymentID: in.PaymentID, PaymentRef: in.PaymentRef, State: decision.State})
+}
+
+// undecided is for a Payment that did not say in time what becomes of the money. It
+// is begun in any case, which is durable where the question is not. An answer before
+// its decision could turn out wrong: the gate may still make the sale.
+func (d *Door) undecided(ctx context.Context, in contract.PaymentInput, cause error) error {
+	d.log.Warn("a payment's decision stayed unanswered", "payment", in.PaymentID, "error", cause)
+	ctx, cancel := context.WithTimeout(ctx, afterTimeout)
+	defer cancel()
+	if err := d.launcher.Payment(ctx, in); err != nil {
+		d.log.Error("and the payment could not be recorded", "payment", in.PaymentID, "error", err)
+		return tryLater(retrySoon, "what becomes of this payment is not decided, and it is not recorded; repeat the request as it was until it is answered")
+	}
+	return tryLater(retrySoon, "what becomes of this payment is not decided yet; it is recorded, repeat the request to see its outcome")
 }
 
 // wentBack answers for money that has gone back already: it must not be asked

@@ -90,6 +90,46 @@ func TestConfirmAfterASettledRefund(t *testing.T) {
 	require.Len(t, h.wf.decided, 1)
 }
 
+// The Hold has handed the money over, and its Payment may still make the sale: the
+// answer is the Payment's.
+func TestConfirmHandedOver(t *testing.T) {
+	h := newHouse(t, 3)
+	for outcome, cause := range map[string]string{
+		contract.ConfirmHoldEnded: contract.CauseLate, contract.ConfirmConflict: contract.CauseSecond, contract.ConfirmAmountMismatch: contract.CauseMismatched,
+	} {
+		v := h.askHold(outcome).hold(t)
+		h.wf.onConfirm = func(context.Context, contract.ConfirmRequest) (contract.ConfirmResult, error) {
+			return contract.ConfirmResult{Outcome: outcome, Refund: &contract.RefundInfo{
+				PaymentID: contract.PaymentID(v.HoldID, "p"), PaymentRef: "p", State: contract.PaymentDeciding,
+			}}, nil
+		}
+		h.wf.decided = nil
+		h.wf.decision = contract.PaymentDecision{State: contract.PaymentRefundPending, Outcome: contract.ConfirmHoldEnded}
+		require.Equal(t, contract.PaymentRefundPending, exact(t, h.confirm(v.HoldID, "p"), 409, holdEnded).Refund.State)
+		require.Len(t, h.wf.decided, 1)
+		require.Equal(t, []string{cause, h.sku, v.HoldID}, []string{h.wf.decided[0].Cause, h.wf.decided[0].SKU, h.wf.decided[0].HoldID})
+
+		h.wf.decision = contract.PaymentDecision{State: contract.PaymentSold, Outcome: contract.ConfirmSold}
+		require.Equal(t, http.StatusOK, h.confirm(v.HoldID, "p").status)
+	}
+}
+
+// No final word before the decision: the payment has its owner, a repeat finds out.
+func TestConfirmUndecided(t *testing.T) {
+	h := newHouse(t, 1)
+	v := h.hold()
+	h.call("POST", "/v1/holds/"+v.HoldID+"/release", nil)
+	h.wf.fail["Decide"] = context.DeadlineExceeded
+	p := exact(t, h.confirm(v.HoldID, "p"), 503, unavailable)
+	require.Contains(t, p.Detail, "it is recorded")
+	require.Len(t, h.wf.payments, 1)
+	require.Equal(t, contract.PaymentID(v.HoldID, "p"), h.wf.payments[0].PaymentID)
+	require.Equal(t, []string{h.sku, contract.CauseLate}, []string{h.wf.payments[0].SKU, h.wf.payments[0].Cause})
+
+	h.wf.fail["Payment"] = errTemporalDown
+	require.Contains(t, exact(t, h.confirm(v.HoldID, "p"), 503, unavailable).Detail, "not recorded")
+}
+
 func TestConfirmUnknown(t *testing.T) {
 	h := newHouse(t, 1)
 	for _, id := range []string{contract.HoldID("NOBODY", []byte("eleven bytes")), "hold_x", "nonsense"} {

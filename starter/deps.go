@@ -46,6 +46,7 @@ type Launcher interface {
 	Policy(ctx context.Context, sku, updateID string, req contract.PolicyRequest) (contract.PolicyResult, error)
 	Pause(ctx context.Context, sku, updateID string, req contract.PauseRequest) (contract.PauseResult, error)
 	Decide(ctx context.Context, in contract.PaymentInput) (contract.PaymentDecision, error)
+	Payment(ctx context.Context, in contract.PaymentInput) error
 	Confirm(ctx context.Context, holdID, updateID string, req contract.ConfirmRequest) (contract.ConfirmResult, error)
 	RetryRefund(ctx context.Context, paymentID string, req contract.RefundRetry) (out contract.PaymentStatus, answered bool, err error)
 	Signal(ctx context.Context, workflowID, signal string, arg any) error

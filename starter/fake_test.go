@@ -38,6 +38,7 @@ type workflows struct {
 	wakes    map[string]int
 	signals  []sentSignal
 	decided  []contract.PaymentInput
+	payments []contract.PaymentInput // begun without a question
 	updates  []string
 	checked  []contract.ReconcileInput
 
@@ -192,6 +193,14 @@ func (w *workflows) Decide(_ context.Context, in contract.PaymentInput) (contrac
 	}
 	w.set(func() { w.decided = append(w.decided, in) })
 	return w.decision, nil
+}
+
+func (w *workflows) Payment(_ context.Context, in contract.PaymentInput) error {
+	if err := w.enter("Payment"); err != nil {
+		return err
+	}
+	w.set(func() { w.payments = append(w.payments, in) })
+	return nil
 }
 
 func (w *workflows) Confirm(ctx context.Context, holdID, updateID string, req contract.ConfirmRequest) (contract.ConfirmResult, error) {
