@@ -157,6 +157,9 @@ func (h *hold) run() (contract.HoldResult, error) {
 // between its last look and the end of the run.
 func (h *hold) close() error {
 	h.deadline.future = nil // the server drops it with the run; cancelling costs an event
+	if h.saleUnasked() {
+		h.deadline.set(h.ctx, "wait for a confirm whose answer was lost", lostConfirmWait)
+	}
 	for {
 		for h.pending() {
 			if err := h.message(); err != nil {
@@ -170,7 +173,9 @@ func (h *hold) close() error {
 		if err != nil {
 			return err
 		}
-		done := func() bool { return over && workflow.AllHandlersFinished(h.ctx) && h.told.idle() }
+		done := func() bool {
+			return over && workflow.AllHandlersFinished(h.ctx) && h.told.idle() && (!h.saleUnasked() || h.deadline.due())
+		}
 		if done() && !h.pending() {
 			return nil
 		}
@@ -178,6 +183,18 @@ func (h *hold) close() error {
 			return err
 		}
 	}
+}
+
+// lostConfirmWait is more than a client takes to ask again.
+const lostConfirmWait = 10 * time.Second
+
+// saleUnasked says that the hold was sold and nobody's confirm was answered so. The
+// server may drop a task that was to end the run, because something else came in
+// meanwhile: the sale stands at the gate, and the confirm is gone from the run. Its
+// caller is told to ask again, and must find somebody.
+func (h *hold) saleUnasked() bool {
+	_, asked := h.answers[h.status.PaymentRef]
+	return h.status.State == contract.HoldSold && !asked
 }
 
 func (h *hold) pending() bool {
