@@ -54,8 +54,9 @@ type HoldOutcome struct {
 	Reason     string             `json:"reason,omitempty"`
 	PaymentRef string             `json:"payment_ref,omitempty"`
 	Retaken    bool               `json:"retaken,omitempty"`
-	Cart       []contract.Line    `json:"cart,omitempty"` // all lines of a cart, from its first line's record
-	Tell       bool               `json:"tell,omitempty"` // the shop has an endpoint for events
+	Returned   int64              `json:"returned,omitempty"` // units that came back after the sale
+	Cart       []contract.Line    `json:"cart,omitempty"`     // all lines of a cart, from its first line's record
+	Tell       bool               `json:"tell,omitempty"`     // the shop has an endpoint for events
 }
 
 // Left is how long the gate would refuse to end the hold.
@@ -78,6 +79,7 @@ func (g Guard) holdOutcome(out redis.HoldOutcome) HoldOutcome {
 		Reason:     h.Reason,
 		PaymentRef: h.PaymentRef,
 		Retaken:    h.Retaken,
+		Returned:   h.Returned,
 		Cart:       h.Cart,
 	}
 }

@@ -82,3 +82,20 @@ func CartState(lines ...HoldState) HoldState {
 		return first
 	}
 }
+
+// CartStateOf is CartState where a sold line whose units have all come back follows
+// the lines of its cart that were given back: there is nothing of its sale to undo.
+// back says so of each line.
+func CartStateOf(lines []HoldState, back []bool) HoldState {
+	unsold := func(s HoldState) bool { return s.Ended() && s != HoldSold }
+	if !slices.ContainsFunc(lines, unsold) {
+		return CartState(lines...)
+	}
+	lines = slices.Clone(lines)
+	for i, s := range lines {
+		if s == HoldSold && back[i] {
+			lines[i] = HoldReleased
+		}
+	}
+	return CartState(lines...)
+}

@@ -79,3 +79,24 @@ func TestStateOfACart(t *testing.T) {
 		}
 	}
 }
+
+// A sold line of which nothing is left follows those that were given back, and only
+// those: what was sold whole stays sold, whatever came back.
+func TestStateOfACartWithAReturnedLine(t *testing.T) {
+	for want, c := range map[HoldState]struct {
+		lines []HoldState
+		back  []bool
+	}{
+		HoldSold:     {[]HoldState{HoldSold, HoldSold}, []bool{true, true}},
+		HoldHeld:     {[]HoldState{HoldSold, HoldHeld}, []bool{true, false}},
+		HoldReleased: {[]HoldState{HoldSold, HoldExpired}, []bool{true, false}},
+		HoldExpired:  {[]HoldState{HoldExpired, HoldSold}, []bool{false, true}},
+		HoldRefused:  {[]HoldState{HoldSold, HoldRefused}, []bool{true, false}},
+	} {
+		require.Equal(t, want, CartStateOf(c.lines, c.back), "%s", c.lines)
+	}
+	require.Equal(t, HoldHeld, CartStateOf([]HoldState{HoldSold, HoldExpired}, []bool{false, true}))
+	lines := []HoldState{HoldSold, HoldExpired}
+	CartStateOf(lines, []bool{true, true})
+	require.Equal(t, []HoldState{HoldSold, HoldExpired}, lines, "left as they were")
+}

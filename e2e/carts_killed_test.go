@@ -27,6 +27,7 @@ func TestCartsOfAWorkerThatDies(t *testing.T) {
 	t.Run("the payment comes with the timer", h.paidWithTheTimer)
 	t.Run("the expiry was first", h.paidAfterTheExpiry)
 	t.Run("the release was done, its answer lost", func(t *testing.T) { h.paidAfterALostRelease(t, 3) })
+	t.Run("a line does not answer", h.endsWithALineThatDoesNotAnswer)
 	t.Run("the release was half done", func(t *testing.T) { h.paidAfterALostRelease(t, 1) })
 }
 
@@ -179,5 +180,36 @@ func (h *house) paidAfterALostRelease(t *testing.T, released int) {
 	}
 	require.NoError(t, h.closed(ctx, cart.HoldID))
 	h.requireCounts(t, skus, 0, sold)
+	h.judge(t, skus...)
+}
+
+// endsWithALineThatDoesNotAnswer releases a cart one of whose gates is closed: the
+// other lines do not wait for it.
+func (h *house) endsWithALineThatDoesNotAnswer(t *testing.T) {
+	ctx := t.Context()
+	skus := h.cartSKUs(t, "no-answer", 1, 1, 1)
+	cart, err := h.door(t, "HOLDFAST_HOLD_TTL", "10m").Cart(ctx, skus, "ada")
+	require.NoError(t, err)
+	h.status(t, cart.HoldID, "knows of every line", inState("held"))
+	require.NoError(t, h.redis.HSet(ctx, "hf:{"+skus[1]+"}:stock", "fence", "elsewhere").Err())
+	require.NoError(t, h.temporal.SignalWorkflow(ctx, cart.HoldID, "", "release", map[string]string{"reason": "shop"}))
+	_, err = h.holdState(ctx, cart.HoldID, "released")
+	require.NoError(t, err)
+	require.NoError(t, h.closed(ctx, cart.HoldID))
+	at := func(sku, verb, kind string) time.Time {
+		for _, l := range h.ledger(t, sku) {
+			if l.Verb == verb && l.Kind == kind {
+				return l.At
+			}
+		}
+		t.Fatalf("%s has no line %s %s", sku, verb, kind)
+		return time.Time{}
+	}
+	opened := at(skus[1], "open", "checked")
+	require.False(t, at(skus[1], "release", "released").Before(opened))
+	for _, sku := range []string{skus[0], skus[2]} {
+		require.True(t, at(sku, "release", "released").Before(opened), "%s waited for %s", sku, skus[1])
+	}
+	h.requireCounts(t, skus, 0, 0)
 	h.judge(t, skus...)
 }

@@ -129,9 +129,9 @@ func (d *Door) readWhole(ctx context.Context, sku, id string) (redis.HoldOutcome
 func whole(lines []redis.HoldOutcome) redis.HoldOutcome {
 	out := lines[0]
 	h := &out.Hold
-	states := make([]contract.HoldState, len(lines))
+	states, back := make([]contract.HoldState, len(lines)), make([]bool, len(lines))
 	for i, line := range lines {
-		states[i] = line.Hold.State
+		states[i], back[i] = line.Hold.State, line.Hold.Returned >= line.Hold.Units
 		if line.Hold.Deadline.Before(h.Deadline) {
 			h.Deadline, out.Left, out.Now = line.Hold.Deadline, line.Left, line.Now
 		}
@@ -140,7 +140,7 @@ func whole(lines []redis.HoldOutcome) redis.HoldOutcome {
 			h.EndedAt = line.Hold.EndedAt
 		}
 	}
-	if h.State = contract.CartState(states...); h.State == contract.HoldSold {
+	if h.State = contract.CartStateOf(states, back); h.State == contract.HoldSold {
 		return out
 	}
 	h.PaymentRef, h.Reason = "", ""

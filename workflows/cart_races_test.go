@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -215,7 +216,16 @@ func play(t *testing.T, seed uint64, asks bool) (*chaos, contract.HoldState) {
 		c.at(10*time.Minute+time.Duration(c.rng.IntN(3000))*time.Millisecond, func() { c.lost(0, "P1") })
 	}
 	until := began.Add(10*time.Minute + time.Duration(c.rng.IntN(9000))*time.Millisecond)
+	// Or the gate of a line is closed, from any time on.
+	shut, from := "", began.Add(time.Duration(c.rng.IntN(610))*time.Second)
+	if c.rng.IntN(3) == 0 {
+		shut = cartLines()[c.rng.IntN(3)].SKU
+	}
+	open := from.Add(time.Duration(c.rng.IntN(60)) * time.Second)
 	c.down = func(verb string) error {
+		if at := c.Now(); shut != "" && strings.HasSuffix(verb, " "+shut) && at.After(from) && at.Before(open) {
+			return &redis.ClosedError{SKU: shut}
+		}
 		if verb == slow && c.Now().After(began.Add(10*time.Minute-2*time.Second)) && c.Now().Before(until) {
 			return redis.ErrUnavailable
 		}

@@ -37,6 +37,7 @@ type hold struct {
 	in     contract.HoldInput
 	lines  []contract.Line          // merged, in the order in which they are taken
 	gate   []activities.HoldOutcome // of each line, what the gate said last
+	steps  []lineStep               // of each line, what it was asked and has not answered
 	status contract.HoldStatus
 
 	deadline timer
@@ -79,6 +80,7 @@ func newHold(ctx workflow.Context, in contract.HoldInput) (*hold, error) {
 		in:    in,
 		lines: lines,
 		gate:  make([]activities.HoldOutcome, len(lines)),
+		steps: make([]lineStep, len(lines)),
 		why:   ending{contract.ReasonExpired, redis.ActorHoldTimer},
 		status: contract.HoldStatus{
 			HoldID: in.HoldID, State: contract.HoldProvisional, Lines: lines, Customer: in.Customer, EntryID: in.EntryID,
@@ -130,7 +132,7 @@ func (h *hold) run() (contract.HoldResult, error) {
 		return contract.HoldResult{}, err
 	}
 	for !h.status.State.Ended() {
-		err := workflow.Await(h.ctx, func() bool { return h.pending() || h.deadline.due() || h.cancelled() })
+		err := workflow.Await(h.ctx, func() bool { return h.lineReady() || h.pending() || h.deadline.due() || h.cancelled() })
 		if err == nil {
 			err = h.step()
 		}
@@ -198,13 +200,16 @@ func (h *hold) saleUnasked() bool {
 }
 
 func (h *hold) pending() bool {
-	return len(h.asks) > 0 || h.started.Len() > 0 || h.succeeded.Len() > 0 || h.failed.Len() > 0 || h.release.Len() > 0
+	money := len(h.asks) > 0 || h.succeeded.Len() > 0
+	return money && !h.moneyWaits() || h.started.Len() > 0 || h.failed.Len() > 0 || h.release.Len() > 0
 }
 
 // step does one thing. Payments come before every ending, so that a payment and
 // the timer of one task are decided by the gate in the shopper's favour.
 func (h *hold) step() error {
 	switch {
+	case h.lineReady(): // the gate has decided
+		return h.hearLine()
 	case h.pending():
 		return h.message()
 	case h.cancelled():
@@ -221,12 +226,13 @@ func (h *hold) cancelled() bool { return h.root.Err() != nil && !h.cancels }
 // message handles one signal or confirm.
 func (h *hold) message() error {
 	var raw converter.RawValue
+	hears := !h.moneyWaits()
 	switch {
 	case h.started.ReceiveAsync(&raw):
 		return h.onStarted(raw)
-	case h.succeeded.ReceiveAsync(&raw):
+	case hears && h.succeeded.ReceiveAsync(&raw):
 		return h.onSucceeded(raw)
-	case len(h.asks) > 0:
+	case hears && len(h.asks) > 0:
 		a := h.asks[0]
 		h.asks = h.asks[1:]
 		result, err := h.pay(a.payment)
@@ -263,7 +269,7 @@ func (h *hold) onStarted(raw converter.RawValue) error {
 	if money != nil {
 		h.named, h.namedBy[m.PaymentRef] = money, money
 	}
-	if h.paying {
+	if h.paying || h.giving() {
 		return nil
 	}
 	h.paying = true
@@ -294,10 +300,10 @@ func (h *hold) onFailed(raw converter.RawValue) error {
 		return nil
 	case m.Final && !(m.AttemptOnly && h.begunAfter(m.PaymentRef)):
 		return h.giveBack(contract.ReasonPaymentFailed, "checkout")
-	case h.paying && !h.apart():
+	case h.paying && !h.apart() && !h.giving():
 		// The shopper may try again within the deadline; the extension stays.
 		h.paying = false
-		h.deadline.set(h.ctx, "hold deadline", h.ends.Sub(workflow.Now(h.ctx)))
+		h.arm()
 		h.show()
 	}
 	return nil

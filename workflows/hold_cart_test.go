@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -258,8 +259,11 @@ func TestCartCancelledBeforeItIsSold(t *testing.T) {
 			require.True(t, temporal.IsCanceledError(w.GetWorkflowError()), "%v", w.GetWorkflowError())
 			require.Equal(t, each(contract.HoldReleased), w.states())
 			require.Equal(t, []int64{2, 1, 1}, w.freeUnits())
-			n := len(w.calls)
-			require.Equal(t, reversed("release cancelled"), w.since(n-3), "the last line first")
+			want := reversed("release cancelled")
+			if w.down != nil { // who does not answer keeps nobody
+				slices.Reverse(want[1:])
+			}
+			require.Equal(t, want, w.since(len(w.calls)-3), "the last line first")
 		})
 	}
 	t.Run("in the task of its timer", func(t *testing.T) {
@@ -314,29 +318,4 @@ func TestWhatIsSoldStaysSold(t *testing.T) {
 			require.Empty(t, w.payments)
 		})
 	}
-}
-
-// A line that stays sold, because units of it came back too soon, is a person's to put
-// right. The others are free at once, and the wait for it fits into one history.
-func TestCartWithALineThatStaysSold(t *testing.T) {
-	w := cart(t)
-	w.at(time.Minute, func() {
-		w.mu.Lock()
-		w.on(lamp).free = -1
-		w.hold.Returned = 1
-		w.mu.Unlock()
-		w.SignalWorkflow(contract.SignalPaymentSucceeded, paid("P1"))
-	})
-	looks := 0
-	w.at(2*time.Minute, func() { require.Equal(t, []int64{0, 0, 1}, w.freeUnits()) })
-	w.at(30*day, func() {
-		looks = w.called("release shop TABLE existing")
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.end(w.Now(), contract.HoldReleased, contract.ReasonShop)
-	})
-	require.Equal(t, contract.HoldReleased, w.runCart().State)
-	require.Equal(t, []string{contract.CauseLate}, w.causes())
-	require.Greater(t, looks, 24*29, "each hour")
-	require.Less(t, looks, 24*31)
 }

@@ -21,15 +21,13 @@ import (
 type ending struct{ reason, actor string }
 
 // adopt tells the gate that the lines have their owner, and once a payment has
-// started asks for the one extension. It sets the timer by what the gate answers.
-// A line that is not to be had gives all the others back: the door has taken a
-// lease of each of them, so also those after it.
+// started asks for the one extension. A line that is not to be had gives all the
+// others back: the door has taken a lease of each of them, so also those after it.
 func (h *hold) adopt() error {
 	summary := "adopt"
 	if h.paying {
 		summary = "extend while the shopper pays"
 	}
-	var left time.Duration
 	for i, line := range h.lines {
 		in := activities.AdoptHoldInput{
 			SKU: line.SKU, HoldID: h.in.HoldID, Units: line.Quantity, Person: h.in.Person,
@@ -46,25 +44,52 @@ func (h *hold) adopt() error {
 				in.Cart = h.lines
 			}
 		}
-		out, err := gateStep[activities.HoldOutcome](h.ctx, h.label(summary, i), holdActivities.AdoptHold, in)
-		if err != nil {
+		out, answered, err := h.askLine(i, lineStep{adopts: true}, h.label(summary, i), holdActivities.AdoptHold, in)
+		switch {
+		case err != nil:
+			return err
+		case !answered:
+			continue
+		}
+		if ours, err := h.adopted(i, out); err != nil || !ours {
 			return err
 		}
-		if out.Verdict == redis.Unknown { // no such SKU: waiting would keep the other lines' units
-			out.State, out.EndedAt = contract.HoldRefused, workflow.Now(h.ctx)
-		}
-		h.take(i, out)
-		if out.Verdict != redis.OK {
-			return h.rejoin()
-		}
-		// Until the last line may end, a payment can still win them all.
-		left = max(left, out.Left())
 	}
-	h.ends = workflow.Now(h.ctx).Add(left)
-	h.deadline.set(h.ctx, "hold deadline", left+h.grace())
-	h.show()
-	h.tellHeld()
+	h.arm()
+	h.tellAdopted()
 	return nil
+}
+
+// adopted takes a line's answer and says whether the line is ours.
+func (h *hold) adopted(i int, out activities.HoldOutcome) (bool, error) {
+	if out.Verdict == redis.Unknown { // no such SKU: waiting would keep the other lines' units
+		out.State, out.EndedAt = contract.HoldRefused, workflow.Now(h.ctx)
+	}
+	h.take(i, out)
+	if out.Verdict != redis.OK {
+		return false, h.rejoin()
+	}
+	// Until the last line may end, a payment can still win them all.
+	if ends := workflow.Now(h.ctx).Add(out.Left()); ends.After(h.ends) {
+		h.ends = ends
+	}
+	return true, nil
+}
+
+// arm sets the timer by what the lines have answered; there is nothing to wait for
+// before the first has.
+func (h *hold) arm() {
+	if !h.ends.IsZero() {
+		h.deadline.set(h.ctx, "hold deadline", h.ends.Sub(workflow.Now(h.ctx))+h.grace())
+	}
+}
+
+// tellAdopted shows the hold, and tells of it once every line has answered.
+func (h *hold) tellAdopted() {
+	h.show()
+	if len(h.silent()) == 0 {
+		h.tellHeld()
+	}
 }
 
 // label is the summary of a step on one line.
@@ -108,7 +133,8 @@ func (h *hold) rejoin() error {
 
 // giveBack ends the hold, the last line first. Money that it keeps gets its owner
 // first, so that no unit is free while its payment is nobody's. The gate may refuse
-// an expiry as early, or answer that the hold was sold meanwhile.
+// an expiry as early, or answer that the hold was sold meanwhile. A line that does not
+// answer keeps no other.
 func (h *hold) giveBack(reason, actor string) error {
 	h.why = ending{reason, actor}
 	if err := h.handMismatched(); err != nil {
@@ -119,42 +145,93 @@ func (h *hold) giveBack(reason, actor string) error {
 		if h.gate[i].State == contract.HoldRefused {
 			continue // it never had a unit
 		}
-		out, err := gateStep[activities.HoldOutcome](h.ctx, h.label("give back: "+reason, i), holdActivities.ReleaseHold, activities.ReleaseHoldInput{
-			SKU: h.lines[i].SKU, HoldID: h.in.HoldID, Reason: reason, Actor: actor, Deadline: h.gate[i].Deadline.Add(h.grace()),
-		})
+		step := lineStep{gives: h.why}
+		if h.steps[i].gives == step.gives {
+			continue // it is asked for that already
+		}
+		in := activities.ReleaseHoldInput{SKU: h.lines[i].SKU, HoldID: h.in.HoldID, Reason: reason, Actor: actor}
+		if at := h.gate[i].Deadline; !at.IsZero() {
+			in.Deadline = at.Add(h.grace())
+		}
+		out, answered, err := h.askLine(i, step, h.label("give back: "+reason, i), holdActivities.ReleaseHold, in)
 		if err != nil {
 			return err
 		}
-		switch out.Verdict {
-		case redis.Early:
-			left = max(left, out.Left())
-			continue
-		case redis.Unknown:
-			workflow.GetLogger(h.ctx).Error("the gate has no record of this hold: nothing to give back", "hold", h.in.HoldID, "sku", h.lines[i].SKU)
-			out.State, out.Reason, out.EndedAt = contract.HoldReleased, reason, workflow.Now(h.ctx)
-			if reason == contract.ReasonExpired {
-				out.State = contract.HoldExpired
-			}
+		if answered {
+			left = max(left, h.gaveBack(i, out))
 		}
-		h.take(i, out)
 	}
-	if !h.status.State.Ended() {
-		h.lookAgain(left)
-	}
+	h.waitForLines(left)
 	return nil
 }
 
-// lookAgain sets the timer for what could not end yet: left is what the gate gave
-// more, 0 when the lines do not agree because a Payment sells them again or undoes
-// that, line by line. It leaves them all sold or none, so they agree soon; if it could
-// not, a person must, and many looks would fill the history.
-func (h *hold) lookAgain(left time.Duration) {
-	if left == 0 {
-		left = min(time.Second<<min(h.looks, 12), time.Hour)
-		h.looks++
+// gaveBack takes a line's answer. It is how long the gate refuses to end the line.
+func (h *hold) gaveBack(i int, out activities.HoldOutcome) time.Duration {
+	switch out.Verdict {
+	case redis.Early:
+		return out.Left()
+	case redis.Unknown:
+		workflow.GetLogger(h.ctx).Error("the gate has no record of this hold: nothing to give back", "hold", h.in.HoldID, "sku", h.lines[i].SKU)
+		out.State, out.Reason, out.EndedAt = contract.HoldReleased, h.why.reason, workflow.Now(h.ctx)
+		if h.why.reason == contract.ReasonExpired {
+			out.State = contract.HoldExpired
+		}
 	}
-	h.deadline.set(h.ctx, "hold deadline", left)
+	h.take(i, out)
+	return 0
+}
+
+// waitForLines sets the timer for what could not end yet: left is what the gate gave
+// more. Lines that do not agree are being sold again by a Payment, or that is undone,
+// line by line. It leaves them all sold or none, so they agree soon; if it could not, a
+// person must, and many looks would fill the history. Lines that do not answer are
+// asked all the time.
+func (h *hold) waitForLines(left time.Duration) {
+	switch {
+	case h.status.State.Ended():
+		return
+	case left > 0:
+		h.deadline.set(h.ctx, "hold deadline", left)
+	case h.disagree():
+		h.deadline.set(h.ctx, "hold deadline", min(time.Second<<min(h.looks, 17), longestLook))
+		h.looks++
+		if sold := h.staySold(); len(sold) > 0 {
+			workflow.GetLogger(h.ctx).Error("lines of a refused cart stay sold: a person must take back what is left of them, as a return, and release the hold", "hold", h.in.HoldID, "skus", sold)
+		}
+	case h.deadline.due():
+		h.deadline.clear()
+	}
 	h.show()
+}
+
+// longestLook is the pause between two looks at lines that only a person can make
+// agree. A release is a look at once.
+const longestLook = 24 * time.Hour
+
+const patientLooks = 8 // some four minutes, far more than a Payment needs for a cart
+
+// staySold are the SKUs of lines that nobody undoes any more: units of them came back
+// before the rest of the cart was refused.
+func (h *hold) staySold() (skus []string) {
+	if h.looks < patientLooks {
+		return nil
+	}
+	for i, line := range h.gate {
+		if line.State == contract.HoldSold && h.steps[i].word == nil {
+			skus = append(skus, h.lines[i].SKU)
+		}
+	}
+	return skus
+}
+
+// disagree says that a line which has answered is not given back.
+func (h *hold) disagree() bool {
+	for i, line := range h.gate {
+		if h.steps[i].word == nil && (line.State.Live() || line.State == contract.HoldSold) {
+			return true
+		}
+	}
+	return false
 }
 
 // take makes the gate's record of a line part of the status.
@@ -176,17 +253,17 @@ func (h *hold) take(i int, out activities.HoldOutcome) {
 	out.Extended = out.Extended || was.Extended
 	h.gate[i] = out
 
-	states := make([]contract.HoldState, len(h.gate))
+	states, back := make([]contract.HoldState, len(h.gate)), make([]bool, len(h.gate))
 	s := &h.status
 	s.ExpiresAt, s.PaymentRef, s.EndReason, s.EndedAt, s.Extended = time.Time{}, "", "", nil, true
 	for i, line := range h.gate {
-		states[i] = line.State
+		states[i], back[i] = line.State, line.Returned >= h.lines[i].Quantity
 		s.Extended = s.Extended && line.Extended
 		if at := line.Deadline; !at.IsZero() && (s.ExpiresAt.IsZero() || at.Before(s.ExpiresAt)) {
 			s.ExpiresAt = at
 		}
 	}
-	s.State = contract.CartState(states...)
+	s.State = contract.CartStateOf(states, back)
 	if at := h.gate[0].CreatedAt; !at.IsZero() {
 		s.CreatedAt = at
 	}
@@ -212,8 +289,13 @@ func (h *hold) ended() {
 
 func (h *hold) show() {
 	next := "closes"
-	switch {
+	switch silent := h.silent(); {
 	case h.status.State.Ended():
+	case len(silent) > 0:
+		next = "the gate of " + verbatim(strings.Join(silent, ", ")) + " is closed or out of reach: asked again until it answers"
+	case h.apart() && len(h.staySold()) > 0:
+		next = "**a person should look**: " + verbatim(strings.Join(h.staySold(), ", ")) + " stays sold while the other lines were given back. " +
+			"Take what is left of it back as a return, then release the hold: it ends"
 	case h.apart():
 		next = "its lines do not agree yet: looks again until all are sold or all are given back"
 	case len(h.mismatched) > 0:

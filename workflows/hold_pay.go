@@ -24,11 +24,17 @@ func (h *hold) pay(p payment) (contract.ConfirmResult, error) {
 		return h.answer(p, contract.ConfirmSold, nil), nil
 	case h.status.State == contract.HoldSold:
 		return h.hand(p, contract.CauseSecond)
-	case h.status.State.Ended(), h.apart():
+	case h.over():
 		return h.hand(p, contract.CauseLate)
 	case h.otherAmount(p):
 		h.keep(p)
 		return contract.ConfirmResult{Outcome: contract.ConfirmAmountMismatch, Status: h.status}, nil
+	}
+	if err := h.clearTheWay(); err != nil {
+		return contract.ConfirmResult{}, err
+	}
+	if h.over() { // a line was not to be had
+		return h.hand(p, contract.CauseLate)
 	}
 	verdict, err := h.sell(p)
 	switch {
@@ -59,6 +65,9 @@ func (h *hold) pay(p payment) (contract.ConfirmResult, error) {
 	answer.Status = h.status
 	return answer, err
 }
+
+// over says that the hold itself sells nothing any more.
+func (h *hold) over() bool { return h.status.State.Ended() || h.apart() }
 
 func (h *hold) soldBy(p payment) bool {
 	return h.status.State == contract.HoldSold && h.status.PaymentRef == p.ref

@@ -49,13 +49,22 @@ func Register(r Registry) {
 // activity with its failure. An error means that ctx was cancelled or that the
 // verb can never succeed.
 func gateStep[Out any](ctx workflow.Context, summary string, activity, in any) (Out, error) {
-	var out Out
-	err := workflow.ExecuteLocalActivity(workflow.WithLocalActivityOptions(ctx, localGate(summary)), activity, in).Get(ctx, &out)
-	if err == nil || ctx.Err() != nil || final(err) {
+	out, later, err := gateAsk[Out](ctx, summary, activity, in)
+	if later == nil {
 		return out, err
 	}
-	err = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, remoteGate(summary)), activity, in).Get(ctx, &out)
+	err = later.Get(ctx, &out)
 	return out, err
+}
+
+// gateAsk is a gateStep that does not wait for a gate that is closed or out of
+// reach: later is then the answer to come.
+func gateAsk[Out any](ctx workflow.Context, summary string, activity, in any) (out Out, later workflow.Future, err error) {
+	err = workflow.ExecuteLocalActivity(workflow.WithLocalActivityOptions(ctx, localGate(summary)), activity, in).Get(ctx, &out)
+	if err == nil || ctx.Err() != nil || final(err) {
+		return out, nil, err
+	}
+	return out, workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, remoteGate(summary)), activity, in), nil
 }
 
 // localGate is for a gate that answers: three tries, well within the timeout of
