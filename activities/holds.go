@@ -85,7 +85,7 @@ func (g Guard) holdOutcome(out redis.HoldOutcome) HoldOutcome {
 }
 
 // AdoptHoldInput says that the hold's workflow knows of it. ExtendSeconds is 0
-// for no extension.
+// for no extension; Amount is what its payment must be, nil for what it was.
 type AdoptHoldInput struct {
 	SKU           string          `json:"sku"`
 	HoldID        string          `json:"hold_id"`
@@ -108,7 +108,7 @@ func (a *Holds) AdoptHold(ctx context.Context, in AdoptHoldInput) (HoldOutcome, 
 		Person:     in.Person,
 		Cart:       in.Cart,
 	}
-	if in.ExtendSeconds > 0 {
+	if in.ExtendSeconds > 0 || in.Amount != nil {
 		req.Extend = &redis.Extension{By: seconds(in.ExtendSeconds), Amount: in.Amount}
 	}
 	out, err := a.Gate.AdoptHold(ctx, req)
@@ -167,19 +167,20 @@ func (a *Holds) UnconfirmHold(ctx context.Context, in UnconfirmHoldInput) (HoldO
 }
 
 // ReleaseHoldInput gives a hold's units back. Deadline counts for the reason
-// expired only.
+// expired only. With AskOnly nothing ends: ok says that it would.
 type ReleaseHoldInput struct {
 	SKU      string    `json:"sku"`
 	HoldID   string    `json:"hold_id"`
 	Reason   string    `json:"reason"`
 	Actor    string    `json:"actor"`
 	Deadline time.Time `json:"deadline"`
+	AskOnly  bool      `json:"ask_only,omitempty"`
 }
 
 // ReleaseHold ends a live hold.
 func (a *Holds) ReleaseHold(ctx context.Context, in ReleaseHoldInput) (HoldOutcome, error) {
 	out, err := a.Gate.Release(ctx, redis.ReleaseRequest{
-		SKU: in.SKU, HoldID: in.HoldID, Reason: in.Reason, Actor: in.Actor, Deadline: in.Deadline,
+		SKU: in.SKU, HoldID: in.HoldID, Reason: in.Reason, Actor: in.Actor, Deadline: in.Deadline, AskOnly: in.AskOnly,
 	})
 	return a.holdDone(ctx, in.SKU, "release hold of", out, err)
 }

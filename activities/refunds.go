@@ -53,3 +53,13 @@ func (a *Refunds) RequestRefund(ctx context.Context, in RequestRefundInput) (Ref
 	return RefundRequested{}, temporal.NewApplicationErrorWithOptions(err.Error(), contract.ErrUnavailable,
 		temporal.ApplicationErrorOptions{NextRetryDelay: payment.RetryAfter(err)})
 }
+
+// Listens says whether the shop has an endpoint for events.
+type Listens struct {
+	Tell bool `json:"tell,omitempty"`
+}
+
+// ShopListens is for a Payment that asks the gate nothing, which would say so.
+func (a *Refunds) ShopListens(context.Context, struct{}) (Listens, error) {
+	return Listens{Tell: a.Tell}, nil
+}

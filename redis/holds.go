@@ -87,7 +87,7 @@ func (g *Gate) Release(ctx context.Context, req ReleaseRequest) (HoldOutcome, er
 	if !req.Deadline.IsZero() {
 		deadline = req.Deadline.UnixMilli()
 	}
-	r, err := g.run(ctx, verbRelease, req.SKU, req.HoldID, req.Reason, req.Actor, deadline, bit(req.Lease))
+	r, err := g.run(ctx, verbRelease, req.SKU, req.HoldID, req.Reason, req.Actor, deadline, bit(req.Lease), bit(req.AskOnly))
 	return g.holdOutcome(req.SKU, req.HoldID, r, err)
 }
 

@@ -158,11 +158,9 @@ func (m *model) verb(c call) answer {
 		v := m.adopt(c.id, c.person, c.flag, 0)
 		return hold(v, v != Gone)
 	case callExtend:
-		before := m.holds[c.id]
-		first := before == nil || !before.extended
 		v := m.adopt(c.id, c.person, c.flag, extension)
-		if h := m.holds[c.id]; first && v == OK {
-			h.amount = c.amount
+		if v == OK && c.amount != 0 {
+			m.holds[c.id].amount = c.amount
 		}
 		return hold(v, v != Gone)
 	case callTold:

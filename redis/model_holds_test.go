@@ -232,7 +232,8 @@ func (m *model) unconfirm(id, ref string) Verdict {
 	return OK
 }
 
-func (m *model) release(id, reason string) Verdict {
+// wouldRelease is what a release answers.
+func (m *model) wouldRelease(id, reason string) Verdict {
 	h := m.holds[id]
 	switch {
 	case h == nil:
@@ -241,6 +242,14 @@ func (m *model) release(id, reason string) Verdict {
 		return Existing
 	case reason == contract.ReasonExpired && h.deadline > m.ms():
 		return Early
+	}
+	return OK
+}
+
+func (m *model) release(id, reason string) Verdict {
+	h := m.holds[id]
+	if v := m.wouldRelease(id, reason); v != OK {
+		return v
 	}
 	if reason == contract.ReasonExpired {
 		m.giveBack(id, contract.HoldExpired)

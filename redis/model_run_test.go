@@ -133,7 +133,7 @@ var modelOutcomes = []string{
 	"told ok", "told gone", "told paused", "told sale-ended", "told unknown",
 	"confirm ok", "confirm hold-ended", "confirm payment-conflict", "confirm refunded", "confirm shortfall", "confirm unknown",
 	"confirm retaken", "unconfirm ok", "unconfirm existing", "unconfirm returned", "unconfirm unknown",
-	"release ok", "release existing", "release early", "release unknown",
+	"release ok", "release existing", "release early", "release unknown", "release asked ok", "release asked early",
 	"take back ok", "take back existing",
 	"snapshot ok", "snapshot of ended leases",
 	"lapse ok", "lapse early", "lapse claimed", "lapse existing", "lapse unknown",

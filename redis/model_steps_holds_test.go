@@ -147,6 +147,12 @@ func (r *run) stepRetake(rt *rapid.T) {
 func (r *run) stepRelease(rt *rapid.T) {
 	id := r.pickHold(rt, contract.HoldHeld, contract.HoldOffered)
 	reason := rapid.SampledFrom([]string{contract.ReasonExpired, contract.ReasonExpired, contract.ReasonShopper, contract.ReasonPaymentFailed}).Draw(rt, "reason")
+	if rapid.IntRange(0, 3).Draw(rt, "ask only") == 0 {
+		out := must[HoldOutcome](r.fixture)(r.g.Release(context.Background(), ReleaseRequest{SKU: r.sku, HoldID: id, Reason: reason, AskOnly: true}))
+		r.m.sweep()
+		r.did(rt, "release asked", out.Verdict, r.m.wouldRelease(id, reason))
+		return
+	}
 	out := r.release(id, reason)
 	r.m.sweep()
 	r.did(rt, "release", out.Verdict, r.m.release(id, reason))

@@ -12,7 +12,8 @@ import (
 
 // mutants are one-line faults of the scripts. The model must notice each.
 var mutants = []struct{ file, from, to string }{
-	{"adopt_hold.lua", "if num(6) > 0 and h[H_EXTENDED] == 0 then", "if num(6) > 0 then"},
+	{"adopt_hold.lua", "num(6) > 0 and h[H_EXTENDED] == 0", "num(6) > 0"},
+	{"release.lua", "if arg(6) == '1' then", "if false then"},
 	{"confirm.lua", "if marked(h, ref) then", "if false then"},
 	{"confirm.lua", "if S.on_hand < units then", "if S.on_hand < 0 then"},
 	{"confirm.lua", "retake = open_to_all() >= units and", "retake ="},

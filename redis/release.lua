@@ -3,7 +3,8 @@
 -- knows, for reason expired, which is refused as early before it, before the
 -- record's own, and while a reopened gate is quiet, +5 "1" by the door that takes
 -- back a lease of its own: it ends as if its time were up, swept, and the id is
--- not spent; a hold that has its owner stays as it is.
+-- not spent; a hold that has its owner stays as it is, +6 "1" to be told only: ok
+-- when it would end now.
 -- A repeat answers "existing". {verdict, wake, ms left, ms now, 0, record}
 if SHUT then return SHUT end
 local id, reason = arg(1), arg(2)
@@ -25,6 +26,7 @@ if reason == 'expired' then
     return out
   end
 end
+if arg(6) == '1' then return finish_hold('ok', h) end
 give_back(id, h, reason == 'expired' and 'expired' or 'released', 'release', reason, arg(3))
 if reason == 'shopper' or reason == 'left' then
   end_entry(h[H_ENTRY], 'left', true)

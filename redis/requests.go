@@ -106,9 +106,10 @@ type AdoptHoldRequest struct {
 	Cart       []contract.Line // as in ReserveRequest; by the workflow only
 }
 
-// Extension moves the deadline of a held hold once.
+// Extension moves the deadline of a held hold once. Amount, when it is set, is what
+// the payment of the hold must be; the last one counts.
 type Extension struct {
-	By     time.Duration
+	By     time.Duration // 0 for the amount alone
 	Amount *contract.Money
 }
 
@@ -138,7 +139,8 @@ type ConfirmRequest struct {
 // ReleaseRequest ends a live hold. With Reason contract.ReasonExpired it is
 // refused as Early before Deadline, the deadline that the caller knows, or the
 // record's when that is later. With Lease it only takes back a lease: the record
-// is swept and can be tried afresh; a held one answers Existing and stays.
+// is swept and can be tried afresh; a held one answers Existing and stays. With
+// AskOnly nothing ends: OK says that it would.
 type ReleaseRequest struct {
 	SKU      string
 	HoldID   string
@@ -146,6 +148,7 @@ type ReleaseRequest struct {
 	Actor    string
 	Deadline time.Time
 	Lease    bool
+	AskOnly  bool
 }
 
 // DrainOutcome answers Drain. Next is how long until something more is due, 0

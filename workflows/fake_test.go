@@ -41,6 +41,7 @@ type world struct {
 	ghosts    []string             // SKUs that were never opened
 	mapless   bool                 // the map of all SKUs was not read whole
 	released  redis.ReleaseRequest // the last one
+	quiet     time.Time            // until then a reopened gate expires nothing
 	onConfirm func(redis.ConfirmRequest)
 
 	payments []contract.PaymentInput
@@ -183,8 +184,11 @@ func (w *world) AdoptHold(_ context.Context, req redis.AdoptHoldRequest) (redis.
 		if s.hold.State != contract.HoldHeld {
 			return redis.Existing
 		}
-		if req.Extend != nil && !s.hold.Extended {
-			s.hold.Extended, s.hold.Amount = true, req.Extend.Amount
+		if req.Extend != nil && req.Extend.Amount != nil {
+			s.hold.Amount = req.Extend.Amount
+		}
+		if req.Extend != nil && req.Extend.By > 0 && !s.hold.Extended {
+			s.hold.Extended = true
 			s.hold.Deadline = s.hold.Deadline.Add(req.Extend.By)
 		}
 		return redis.OK
@@ -247,8 +251,14 @@ func (w *world) Unconfirm(_ context.Context, sku, _, ref, _ string) (redis.HoldO
 
 func (w *world) Release(_ context.Context, req redis.ReleaseRequest) (redis.HoldOutcome, error) {
 	left := time.Duration(0)
-	out, err := w.holdVerb("release "+req.Reason, req.SKU, func(s *shelf) redis.Verdict {
-		w.released = req
+	name := "release " + req.Reason
+	if req.AskOnly {
+		name = "ask " + req.Reason
+	}
+	out, err := w.holdVerb(name, req.SKU, func(s *shelf) redis.Verdict {
+		if !req.AskOnly {
+			w.released = req
+		}
 		if s.hold == nil {
 			return redis.Unknown
 		}
@@ -259,10 +269,15 @@ func (w *world) Release(_ context.Context, req redis.ReleaseRequest) (redis.Hold
 		if req.Deadline.After(until) {
 			until = req.Deadline
 		}
+		if w.quiet.After(until) {
+			until = w.quiet
+		}
 		if left = until.Sub(w.Now()); req.Reason == contract.ReasonExpired && left > 0 {
 			return redis.Early
 		}
-		s.end(w.Now(), contract.HoldReleased, req.Reason)
+		if !req.AskOnly {
+			s.end(w.Now(), contract.HoldReleased, req.Reason)
+		}
 		return redis.OK
 	})
 	if out.Verdict == redis.Early {

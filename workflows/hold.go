@@ -266,10 +266,11 @@ func (h *hold) onStarted(raw converter.RawValue) error {
 	if h.status.State.Ended() || h.apart() {
 		return nil
 	}
+	news := money != nil && (h.named == nil || *money != *h.named)
 	if money != nil {
 		h.named, h.namedBy[m.PaymentRef] = money, money
 	}
-	if h.paying || h.giving() {
+	if h.giving() || h.paying && !news { // a Payment that comes later knows only what the gate was told
 		return nil
 	}
 	h.paying = true

@@ -137,10 +137,17 @@ func (h *hold) rejoin() error {
 // answer keeps no other.
 func (h *hold) giveBack(reason, actor string) error {
 	h.why = ending{reason, actor}
+	left, err := h.earlyForAll()
+	if err != nil {
+		return err
+	}
+	if left > 0 {
+		h.waitForLines(left)
+		return nil
+	}
 	if err := h.handMismatched(); err != nil {
 		return err
 	}
-	var left time.Duration
 	for i := len(h.lines) - 1; i >= 0; i-- {
 		if h.gate[i].State == contract.HoldRefused {
 			continue // it never had a unit
@@ -149,11 +156,7 @@ func (h *hold) giveBack(reason, actor string) error {
 		if h.steps[i].gives == step.gives {
 			continue // it is asked for that already
 		}
-		in := activities.ReleaseHoldInput{SKU: h.lines[i].SKU, HoldID: h.in.HoldID, Reason: reason, Actor: actor}
-		if at := h.gate[i].Deadline; !at.IsZero() {
-			in.Deadline = at.Add(h.grace())
-		}
-		out, answered, err := h.askLine(i, step, h.label("give back: "+reason, i), holdActivities.ReleaseHold, in)
+		out, answered, err := h.askLine(i, step, h.label("give back: "+reason, i), holdActivities.ReleaseHold, h.ofRelease(i))
 		if err != nil {
 			return err
 		}
@@ -163,6 +166,33 @@ func (h *hold) giveBack(reason, actor string) error {
 	}
 	h.waitForLines(left)
 	return nil
+}
+
+func (h *hold) ofRelease(i int) activities.ReleaseHoldInput {
+	in := activities.ReleaseHoldInput{SKU: h.lines[i].SKU, HoldID: h.in.HoldID, Reason: h.why.reason, Actor: h.why.actor}
+	if at := h.gate[i].Deadline; !at.IsZero() {
+		in.Deadline = at.Add(h.grace())
+	}
+	return in
+}
+
+// earlyForAll is how long the gates of all lines would refuse the expiry, 0 when one
+// would not. It asks only while the hold keeps money of another amount, which may be
+// put right for as long as the hold lives, and needs its owner before a unit is free.
+func (h *hold) earlyForAll() (left time.Duration, err error) {
+	if len(h.mismatched) == 0 || h.why.reason != contract.ReasonExpired || h.apart() {
+		return 0, nil
+	}
+	for i := range h.lines {
+		in := h.ofRelease(i)
+		in.AskOnly = true
+		out, later, err := gateAsk[activities.HoldOutcome](h.ctx, h.label("ask whether it may end", i), holdActivities.ReleaseHold, in)
+		if err != nil || later != nil || out.Verdict != redis.Early {
+			return 0, err
+		}
+		left = max(left, out.Left())
+	}
+	return left, nil
 }
 
 // gaveBack takes a line's answer. It is how long the gate refuses to end the line.

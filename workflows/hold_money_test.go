@@ -97,6 +97,57 @@ func TestHoldMoneyOfAnotherAmount(t *testing.T) {
 		require.Equal(t, []int64{0}, w.freeAt, "its owner came before the unit was free")
 		require.EqualValues(t, 50, *w.payments[0].Amount)
 	})
+	t.Run("is kept while a reopened gate gives more time", func(t *testing.T) {
+		for name, in := range map[string]contract.HoldInput{"one line": holdInput(), "a cart": cartInput()} {
+			w := reserved(t)
+			if len(in.Lines) > 1 {
+				w = cart(t)
+			}
+			w.at(time.Minute, func() { w.SignalWorkflow(contract.SignalPaymentStarted, startedAmount(500, "EUR")) })
+			w.at(2*time.Minute, func() { w.SignalWorkflow(contract.SignalPaymentSucceeded, paidAmount("P1", 50, "EUR")) })
+			w.at(3*time.Minute, func() {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.quiet = began.Add(17 * time.Minute) // ten minutes, five more, a minute of grace
+			})
+			w.at(16*time.Minute+30*time.Second, func() {
+				require.Empty(t, w.payments, name)
+				w.SignalWorkflow(contract.SignalPaymentSucceeded, paidAmount("P1", 500, "EUR"))
+			})
+			require.Equal(t, "P1", w.runHoldOf(in).PaymentRef, name)
+			require.Empty(t, w.payments, name)
+		}
+	})
+	t.Run("one line of a cart may end", func(t *testing.T) {
+		w := cart(t)
+		w.at(time.Minute, func() { w.SignalWorkflow(contract.SignalPaymentStarted, startedAmount(500, "EUR")) })
+		w.at(2*time.Minute, func() { w.SignalWorkflow(contract.SignalPaymentSucceeded, paidAmount("P1", 50, "EUR")) })
+		w.at(3*time.Minute, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.hold.Deadline = w.hold.Deadline.Add(time.Minute)
+		})
+		w.at(16*time.Minute+time.Second, func() { require.Equal(t, []string{contract.CauseMismatched}, w.causes()) })
+		require.Equal(t, contract.HoldExpired, w.runCart().State)
+		require.Equal(t, []int64{0}, w.freeAt)
+	})
+	t.Run("the last amount that was named counts, also at the gate", func(t *testing.T) {
+		w := begin(t)
+		w.at(2*time.Minute, func() { w.SignalWorkflow(contract.SignalPaymentStarted, startedAmount(700, "EUR")) })
+		w.at(2*time.Minute+time.Second, func() { w.SignalWorkflow(contract.SignalPaymentStarted, startedAmount(700, "EUR")) })
+		require.Equal(t, contract.HoldExpired, w.runHold().State)
+		require.Equal(t, &contract.Money{Amount: 700, Currency: "EUR"}, w.hold.Amount)
+		require.Equal(t, began.Add(16*time.Minute), w.hold.EndedAt, "one extension")
+		require.Equal(t, 3, w.called("adopt ok"), "the same amount is no news")
+	})
+	t.Run("named without an extension", func(t *testing.T) {
+		w := begin(t)
+		in := holdInput()
+		in.Settings.ExtensionSeconds = 0
+		require.Equal(t, contract.HoldExpired, w.runHoldOf(in).State)
+		require.Equal(t, &contract.Money{Amount: 500, Currency: "EUR"}, w.hold.Amount)
+		require.False(t, w.hold.Extended)
+	})
 	t.Run("another currency is another amount", func(t *testing.T) {
 		w := begin(t)
 		w.at(2*time.Minute, func() { w.SignalWorkflow(contract.SignalPaymentSucceeded, paidAmount("P1", 500, "USD")) })

@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"fmt"
+
 	"go.temporal.io/sdk/workflow"
 
 	"holdfast/activities"
@@ -14,7 +16,8 @@ import (
 // refunded.
 func (p *moneyOwner) settle() (state, outcome string, err error) {
 	outcome = outcomeOf(p.in.Cause)
-	if p.in.Cause == contract.CauseUndecodable || !askable(p.in) {
+	if p.in.Cause == contract.CauseUndecodable || !askable(p.in) || p.misnamed() {
+		p.listen()
 		return p.park(), outcome, nil
 	}
 	if p.in.Reopened {
@@ -61,6 +64,31 @@ func (p *moneyOwner) settle() (state, outcome string, err error) {
 	return contract.PaymentRefundPending, outcome, nil
 }
 
+// misnamed says that the Payment has not the id of its money. Another one may own
+// that, and under two names it would be paid back twice.
+func (p *moneyOwner) misnamed() bool {
+	id := contract.PaymentID(p.in.HoldID, p.in.PaymentRef)
+	if p.in.PaymentID == id {
+		return false
+	}
+	p.status.ByHand = fmt.Sprintf("payment %q of %s is owned by %s, not by %q: confirm it at the door, or start that one, and settle this one with its id as the reference",
+		p.in.PaymentRef, p.in.HoldID, id, p.in.PaymentID)
+	return true
+}
+
+// listen finds out whether the shop is to be told, when no gate is asked, whose answer
+// would say so, and whoever started this Payment did not.
+func (p *moneyOwner) listen() {
+	if p.events.on {
+		return
+	}
+	out, err := gateStep[activities.Listens](p.ctx, "does the shop listen", refundActivities.ShopListens, struct{}{})
+	if err != nil {
+		workflow.GetLogger(p.ctx).Error("nobody could say whether the shop listens: it is not told", "payment", p.in.PaymentID, "error", err)
+	}
+	p.events.on = out.Tell
+}
+
 // parkOther leaves to a person a payment that was told for another hold before. It
 // may have made that one's sale, or be on its way back for it.
 func (p *moneyOwner) parkOther(holdID string) string {
@@ -105,6 +133,7 @@ func (p *moneyOwner) sell() (activities.HoldOutcome, error) {
 			// longer on record. Undoing would take the goods of somebody who paid.
 			return out, err
 		case out.Verdict == redis.OK:
+			sale = joined(sale, out)
 			continue
 		}
 		undone, err := p.unsell(cart[:i])
@@ -118,6 +147,19 @@ func (p *moneyOwner) sell() (activities.HoldOutcome, error) {
 		return sale, nil
 	}
 	return sale, nil
+}
+
+// joined adds a later line to what a cart is: held until the earliest deadline, sold
+// when its last line was, extended when each is.
+func joined(cart, line activities.HoldOutcome) activities.HoldOutcome {
+	if line.Deadline.Before(cart.Deadline) {
+		cart.Deadline = line.Deadline
+	}
+	if line.EndedAt.After(cart.EndedAt) {
+		cart.EndedAt = line.EndedAt
+	}
+	cart.Extended = cart.Extended && line.Extended
+	return cart
 }
 
 func (p *moneyOwner) confirm(sku, summary string, first bool) (activities.HoldOutcome, error) {
