@@ -163,6 +163,7 @@ type PaymentStripe struct {
 	Key            string   `mapstructure:"key"`
 	WebhookSecrets []string `mapstructure:"webhook_secrets"` // "whsec_…", any verifies
 	BaseURL        string   `mapstructure:"base_url"`        // another API host, for a stand-in
+	Unnamed        string   `mapstructure:"unnamed"`         // payments that name no hold: "list" or "ignore"
 }
 
 // Events is the shop's endpoint for what happens here. Without a URL nothing is

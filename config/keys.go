@@ -93,6 +93,7 @@ var keys = []key{
 	{name: "payment.webhook.secrets", def: []string{}, rule: refundSecrets(), doc: "Its secrets (Standard Webhooks); each signs, so that the shop can change them one by one.", secret: true},
 	{name: "payment.stripe.key", def: "", rule: stripeKey(), doc: "Stripe's secret or restricted key. Events of the other mode, test or live, are ignored.", secret: true},
 	{name: "payment.stripe.webhook_secrets", def: []string{}, rule: stripeHookSecrets(), doc: "Signing secrets of the webhook endpoint in the Stripe Dashboard; each is accepted.", secret: true},
+	{name: "payment.stripe.unnamed", def: "list", rule: oneOf("list", "ignore"), doc: "A payment whose metadata names no hold, nor `none`: `list` parks it before a person, `ignore` leaves it alone, for an account that sells other things as well. See [payment.md](payment.md#stripe)."},
 	{name: "payment.stripe.base_url", def: "", rule: secureURLOrEmpty(), doc: "Another API host, for a stand-in."},
 
 	{name: "events.url", def: "", rule: eventsEndpoint(), doc: "The shop's endpoint for what happens here, see [events.md](events.md). Empty: nothing is told. It may be that of payment.webhook.url."},

@@ -133,7 +133,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 		"shop.locale": "de-AT", "missed.keep": "0", "worker.deployment": "shop-eu", "worker.build_id": "v1.2+3", "sms.segments_per_second": "2.5", "secrets.links": "1:aaaaaaaaaaaaaaaa,2:bbbbbbbbbbbbbbbb",
 		"secrets.api_keys": "a:aaaaaaaaaaaaaaaa,b:bbbbbbbbbbbbbbbb", "secrets.inventory": "whsec_YWFhYWFhYWFhYWFhYWFhYQ==",
 		"temporal.ui_origins": "http://a.example,https://b.example:8443", "secrets.payload_keys": "b:" + keyB + ",a:" + keyA,
-		"payment.webhook.secrets": "whsec_a,whsec_b", "payment.stripe.webhook_secrets": "whsec_c,whsec_d", "payment.stripe.base_url": "http://127.0.0.1:8",
+		"payment.webhook.secrets": "whsec_a,whsec_b", "payment.stripe.webhook_secrets": "whsec_c,whsec_d", "payment.stripe.base_url": "http://127.0.0.1:8", "payment.stripe.unnamed": "ignore",
 		"events.url": "http://127.0.0.1:7", "events.secrets": "whsec_ZXZlbnRzLW9mLXRoZS10ZXN0,whsec_b3RoZXItZXZlbnRzLW9mLXRoZS10ZXN0",
 	}
 	want := map[string]any{

@@ -63,6 +63,7 @@ var bad = map[string][]string{
 	"sms.twilio.base_url":     {"twilio", "ftp://x", "http://twilio.example", "https://u:p@twilio.example"},
 	"payment.provider":        {"Stripe", "both", ""},
 	"payment.timeout":         {"999ms", "61s", "10", ""},
+	"payment.stripe.unnamed":  {"", "List", "refund"},
 	"payment.stripe.base_url": {"stripe", "ftp://x", "http://stripe.example", "https://u:p@stripe.example"},
 	"metrics.skus":            {"a b", "A,B,A", "A,", strings.Repeat("A,", 50) + "B"},
 	"phone.default_region":    {"", "us", "XX", "USA"},

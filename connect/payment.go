@@ -26,6 +26,7 @@ func Payment(cfg *config.Config) (payment.Port, error) {
 	case payment.ProviderStripe:
 		a, err := stripe.New(stripe.Account{
 			Key: c.Stripe.Key, WebhookSecrets: c.Stripe.WebhookSecrets, BaseURL: c.Stripe.BaseURL, Timeout: c.Timeout,
+			IgnoreUnnamed: c.Stripe.Unnamed == "ignore",
 		})
 		if err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -221,6 +222,10 @@ func (d *Door) bearer(h handlerFunc) http.Handler {
 		caller, err := d.caller(r)
 		if err != nil {
 			return err
+		}
+		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
+			// What cannot be read would be left out, and a list shown whole.
+			return problem(validationFailed, "the query cannot be read: %s; write ; as %%3B, and %% as %%25", err)
 		}
 		return h(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
 	})

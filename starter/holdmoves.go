@@ -5,10 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"holdfast/contract"
 	"holdfast/launch"
+	"holdfast/payment"
 	"holdfast/redis"
 )
 
@@ -24,6 +26,9 @@ func (d *Door) postCheckout(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	started := contract.PaymentStarted{PaymentRef: f.text("payment_ref", 200)}
+	if err := payment.PlainRef(started.PaymentRef); err != nil && started.PaymentRef != "" {
+		f.complain("payment_ref", "%s", strings.TrimPrefix(err.Error(), "payment_ref "))
+	}
 	if m := f.amount(); m != nil {
 		started.Amount, started.Currency = &m.Amount, m.Currency
 	}

@@ -261,6 +261,10 @@ func TestPaymentSignals(t *testing.T) {
 	v := h.hold()
 	path := "/v1/holds/" + v.HoldID
 	h.untouched(func() {
+		for _, ref := range []string{"p 1", "p\n1"} { // as confirm does
+			exact(t, h.call("POST", path+"/checkout", map[string]any{"payment_ref": ref}), 422, validationFailed, "/payment_ref")
+			exact(t, h.call("POST", path+"/confirm", map[string]any{"payment_ref": ref}), 422, validationFailed, "/payment_ref")
+		}
 		exact(t, h.call("POST", path+"/checkout", map[string]any{"payment_ref": "", "amount": 1.5}), 422, validationFailed, "/payment_ref", "/amount", "/currency")
 	})
 	a := h.call("POST", path+"/checkout", map[string]any{"payment_ref": "p1", "amount": 4900, "currency": "EUR"})

@@ -35,3 +35,15 @@ func TestACursorThatIsNotOursIsRefused(t *testing.T) {
 		require.Empty(t, h.dir.listed)
 	}
 }
+
+// A part of the query that cannot be read would be left out, and the list be another
+// than the one that was asked for.
+func TestAQueryThatCannotBeReadIsRefused(t *testing.T) {
+	h := newHouse(t, 0)
+	for _, query := range []string{"sku=A;state=held", "sku=A%zz", "%"} {
+		for _, path := range []string{"/v1/holds", "/v1/refunds", "/v1/events", "/v1/stock/" + h.sku + "/ledger"} {
+			require.Contains(t, exact(t, h.call("GET", path+"?"+query, nil), 422, validationFailed).Detail, "the query cannot be read")
+		}
+	}
+	exact(t, h.call("GET", "/v1/holds?sku=A;state=held", nil, "Authorization", ""), 401, unauthorized)
+}

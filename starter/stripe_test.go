@@ -156,6 +156,7 @@ func TestStripeMoneyOfAnUnknownHoldIsListed(t *testing.T) {
 		"another shop's": contract.HoldID("NOBODY", []byte("eleven bytes")),
 		"never given":    contract.HoldID(h.sku, []byte("eleven bytes")),
 		"no id at all":   "cart 17",
+		"no name":        "",
 		"endless":        strings.Repeat("é", 500),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,15 +184,26 @@ func TestStripeMoneyOfAnUnknownHoldIsListed(t *testing.T) {
 	exact(t, h.hook(h.stripe.Event("payment_intent.succeeded", h.paid("cart 18"), nil)), 503, unavailable)
 }
 
-// A payment that names no hold is not ours; an account may sell other things.
+// An account may sell other things: a payment says so, or the configuration.
 func TestStripeEventsOfOthersAreLeftAlone(t *testing.T) {
 	h := withStripe(t, 1)
 	h.untouched(func() {
-		got := h.deliver("payment_intent.succeeded", h.paid(""))
+		got := h.deliver("payment_intent.succeeded", h.paid("none"))
 		require.Equal(t, []string{"ignored", stripeNothing}, []string{got.Kind, got.Outcome})
-		require.Contains(t, got.Reason, "hold_id")
+		require.Contains(t, got.Reason, "no hold")
 	})
 	require.Empty(t, h.wf.decided)
+}
+
+// A person pays such money back in the Dashboard: that settles it, like any other.
+func TestStripeMoneyWithoutAHoldIsSettledByHand(t *testing.T) {
+	h := withStripe(t, 1)
+	pi := h.paid("")
+	id := contract.PaymentID("", pi)
+	re := h.stripe.RefundByHand(pi, 4900)
+	h.wf.onSettle = func(string, contract.RefundSettled) error { return nil }
+	require.Equal(t, stripeTold, h.deliver("refund.updated", re).Outcome)
+	require.Equal(t, []sentSignal{{id, contract.SignalRefundSettled, contract.RefundSettled{Reference: re, Actor: "stripe"}}}, h.wf.sent())
 }
 
 func TestStripeRefundsSettleTheirPayment(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stripe/stripe-go/v84/webhook"
 
 	"holdfast/contract"
+	"holdfast/payment"
 )
 
 // Kind is what an event of Stripe means for a hold or a Payment.
@@ -33,8 +34,8 @@ const (
 	// RefundFailed: it came back to the shop; a person must act. It may follow
 	// RefundSettled by days.
 	RefundFailed Kind = "refund-failed"
-	// Unmatched is money that names a hold, but no hold that can be. Answer 200
-	// and list it: Stripe cannot mend it by sending it again.
+	// Unmatched is money that names no hold, or none that can be. Answer 200 and
+	// list it: Stripe cannot mend it by sending it again.
 	Unmatched Kind = "unmatched"
 )
 
@@ -45,6 +46,7 @@ type Happening struct {
 	Kind    Kind
 	HoldID  string // valid, unless Kind is Unmatched or Ignored
 	// PaymentID is contract.PaymentID of HoldID and Ref, for the two refund kinds.
+	// HoldID is empty when the payment names none.
 	PaymentID string
 	Ref       string // the PaymentIntent
 	Session   string // the Checkout Session, when the event is of one
@@ -95,7 +97,7 @@ func (a *Adapter) Receive(ctx context.Context, body []byte, signature string) (H
 	case stripego.EventTypePaymentIntentProcessing, stripego.EventTypePaymentIntentRequiresAction,
 		stripego.EventTypePaymentIntentAmountCapturableUpdated, stripego.EventTypePaymentIntentSucceeded,
 		stripego.EventTypePaymentIntentPaymentFailed, stripego.EventTypePaymentIntentCanceled:
-		err = h.ofIntent(e)
+		err = a.ofIntent(ctx, &h, e)
 	case stripego.EventTypeCheckoutSessionCompleted, stripego.EventTypeCheckoutSessionAsyncPaymentSucceeded,
 		stripego.EventTypeCheckoutSessionAsyncPaymentFailed, stripego.EventTypeCheckoutSessionExpired:
 		err = h.ofSession(e)
@@ -105,7 +107,26 @@ func (a *Adapter) Receive(ctx context.Context, body []byte, signature string) (H
 	default:
 		h.Reason = "not an event that is read here"
 	}
+	h.checkRef()
 	return h, err
+}
+
+// checkRef keeps names away that no gate takes. Money is not lost by its name: a person
+// sees the beginning of it.
+func (h *Happening) checkRef() {
+	err := payment.PlainRef(h.Ref)
+	if h.Kind == Ignored || err == nil {
+		return
+	}
+	h.Reason = err.Error()
+	if h.Kind != Succeeded && h.Kind != Unmatched {
+		h.Kind = Ignored
+		return
+	}
+	h.Kind = Unmatched
+	if cut := []rune(h.Ref); len(cut) > contract.MaxPaymentRef {
+		h.Ref = string(cut[:contract.MaxPaymentRef])
+	}
 }
 
 func (a *Adapter) verify(body []byte, signature string) error {
@@ -131,9 +152,13 @@ func unreadable(e stripego.Event, what string, err error) error {
 // claim sets the hold; an event that names none is not ours. It answers false
 // when nothing more is to be read.
 func (h *Happening) claim(meta map[string]string, kind Kind) bool {
-	hold, ok := meta[MetaHold]
-	if !ok || hold == "" {
+	hold := meta[MetaHold]
+	switch hold {
+	case "":
 		h.Reason = "no " + MetaHold + " in its metadata"
+		return false
+	case NoHold:
+		h.Reason = "its metadata says that it is for no hold"
 		return false
 	}
 	h.HoldID, h.Kind = hold, kind
@@ -146,7 +171,41 @@ func (h *Happening) claim(meta map[string]string, kind Kind) bool {
 	return true
 }
 
-func (h *Happening) ofIntent(e stripego.Event) error {
+// succeeded is money that has come. Without the name of a hold it may be a hold's all
+// the same, whose shop forgot the metadata: the session may name it, and otherwise a
+// person has to look.
+func (a *Adapter) succeeded(ctx context.Context, h *Happening, pi *stripego.PaymentIntent) error {
+	meta := pi.Metadata
+	if meta[MetaHold] == "" && a.unnamed == Unmatched {
+		hold, err := a.holdOf(ctx, pi)
+		if err != nil {
+			return a.failed("look at "+pi.ID, err)
+		}
+		meta = map[string]string{MetaHold: hold}
+	}
+	if !a.claimMoney(h, meta, Succeeded) {
+		return nil
+	}
+	h.Money = money(pi.AmountReceived, pi.Currency)
+	if h.HoldID == "" {
+		h.Kind, h.Reason = Unmatched, "no "+MetaHold+" in its metadata; a payment for something else says "+NoHold+" there, or payment.stripe.unnamed is ignore"
+	}
+	return nil
+}
+
+// claimMoney is a claim of money that has moved, which is ours also without a name,
+// unless such money is to be ignored.
+func (a *Adapter) claimMoney(h *Happening, meta map[string]string, kind Kind) bool {
+	if h.claim(meta, kind) {
+		return true
+	}
+	if meta[MetaHold] == "" && a.unnamed == Unmatched {
+		h.Kind = kind
+	}
+	return h.Kind == kind
+}
+
+func (a *Adapter) ofIntent(ctx context.Context, h *Happening, e stripego.Event) error {
 	var pi stripego.PaymentIntent
 	if err := json.Unmarshal(e.Data.Raw, &pi); err != nil || pi.ID == "" {
 		return unreadable(e, "PaymentIntent", err)
@@ -154,9 +213,7 @@ func (h *Happening) ofIntent(e stripego.Event) error {
 	h.Ref = pi.ID
 	switch e.Type {
 	case stripego.EventTypePaymentIntentSucceeded:
-		if h.claim(pi.Metadata, Succeeded) {
-			h.Money = money(pi.AmountReceived, pi.Currency)
-		}
+		return a.succeeded(ctx, h, &pi)
 	case stripego.EventTypePaymentIntentPaymentFailed, stripego.EventTypePaymentIntentCanceled:
 		if h.claim(pi.Metadata, Failed) {
 			h.fail(e.Type, &pi)
@@ -263,14 +320,14 @@ func (a *Adapter) ofRefund(ctx context.Context, h *Happening, e stripego.Event) 
 	}
 	switch re.Status {
 	case stripego.RefundStatusSucceeded:
-		if !h.claim(meta, RefundSettled) {
+		if !a.claimMoney(h, meta, RefundSettled) {
 			return nil
 		}
 		if c := re.Charge; c != nil && !c.Refunded {
 			h.Kind, h.Reason = Ignored, fmt.Sprintf("%d of %d have gone back", c.AmountRefunded, c.Amount)
 		}
 	case stripego.RefundStatusFailed, stripego.RefundStatusCanceled:
-		if h.claim(meta, RefundFailed) && h.Kind == RefundFailed {
+		if a.claimMoney(h, meta, RefundFailed) && h.Kind == RefundFailed {
 			h.Reason = fmt.Sprintf("the refund is %s %s", re.Status, re.FailureReason)
 		}
 	default:

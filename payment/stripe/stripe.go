@@ -3,7 +3,8 @@
 // begun for a hold that is over.
 //
 // The name of a payment is the id of its PaymentIntent (pi_…). The hold stands
-// in the metadata hold_id of the PaymentIntent or of the Checkout Session.
+// in the metadata hold_id of the PaymentIntent or of the Checkout Session; "none"
+// says that the payment is for something else.
 package stripe
 
 import (
@@ -29,12 +30,18 @@ const (
 	MetaPayment = "payment_id"
 )
 
+// NoHold as the hold of a payment says that it is for something else.
+const NoHold = "none"
+
 // Account is whose payments they are.
 type Account struct {
 	Key            string        // sk_… or rk_…
 	WebhookSecrets []string      // whsec_… of the webhook endpoint; each is accepted
 	BaseURL        string        // another API host, for a stand-in; empty for Stripe's
 	Timeout        time.Duration // of one call, its answer included
+	// IgnoreUnnamed leaves payments alone that name no hold. The account may sell
+	// other things; otherwise such money is Unmatched.
+	IgnoreUnnamed bool
 }
 
 // maxAnswer bounds what is read of an answer, in bytes. A page of a hundred
@@ -47,6 +54,7 @@ type Adapter struct {
 	key     string
 	live    bool
 	secrets []string
+	unnamed Kind // what a payment without a hold is
 }
 
 var _ payment.Port = (*Adapter)(nil)
@@ -80,7 +88,12 @@ func New(acc Account) (*Adapter, error) {
 		conf.URL = stripego.String(acc.BaseURL)
 	}
 	backend := stripego.GetBackendWithConfig(stripego.APIBackend, conf)
+	unnamed := Unmatched
+	if acc.IgnoreUnnamed {
+		unnamed = Ignored
+	}
 	return &Adapter{
+		unnamed: unnamed,
 		api:     stripego.NewClient(acc.Key, stripego.WithBackends(&stripego.Backends{API: backend})),
 		key:     acc.Key,
 		live:    mode[2] == "live",
