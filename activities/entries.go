@@ -13,7 +13,7 @@ type EntryGate interface {
 	AdoptEntry(ctx context.Context, sku, entryID string) (redis.EntryOutcome, error)
 	AdoptOffer(ctx context.Context, sku, holdID string) (redis.HoldOutcome, error)
 	Told(ctx context.Context, req redis.ToldRequest) (redis.HoldOutcome, error)
-	Lapse(ctx context.Context, sku, holdID string) (redis.HoldOutcome, error)
+	Lapse(ctx context.Context, req redis.LapseRequest) (redis.HoldOutcome, error)
 	Leave(ctx context.Context, req redis.LeaveRequest) (redis.EntryOutcome, error)
 }
 
@@ -110,9 +110,16 @@ func (a *Entries) OfferSent(ctx context.Context, in ToldInput) (HoldOutcome, err
 	return a.offerDone(ctx, in.SKU, "told offer of", out, err)
 }
 
-// LapseOffer ends an offer that nobody pressed in time.
-func (a *Entries) LapseOffer(ctx context.Context, in OfferRef) (HoldOutcome, error) {
-	out, err := a.Gate.Lapse(ctx, in.SKU, in.HoldID)
+// LapseOfferInput names an offer to end. NotTold says that its person was not told
+// of it: that costs no turn.
+type LapseOfferInput struct {
+	OfferRef
+	NotTold bool `json:"not_told,omitempty"`
+}
+
+// LapseOffer ends an offer that nobody pressed in time, or that nobody was told of.
+func (a *Entries) LapseOffer(ctx context.Context, in LapseOfferInput) (HoldOutcome, error) {
+	out, err := a.Gate.Lapse(ctx, redis.LapseRequest{SKU: in.SKU, HoldID: in.HoldID, NotTold: in.NotTold})
 	return a.offerDone(ctx, in.SKU, "lapse offer of", out, err)
 }
 

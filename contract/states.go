@@ -76,6 +76,7 @@ const (
 	ReasonCancelled     = "cancelled"      // the workflow was cancelled
 	ReasonCompensation  = "compensation"   // another line of the cart was refused
 	ReasonLeft          = "left"           // the entry left with an offer open
+	ReasonNotTold       = "not-told"       // the offer lapsed before its person was told of it
 )
 
 // Kinds of stock events.

@@ -70,7 +70,7 @@ func TestACancellationMeetsTheTimer(t *testing.T) {
 			var err error
 			switch i % 3 {
 			case 0:
-				_, err = f.g.Lapse(t.Context(), f.sku, offer)
+				_, err = f.g.Lapse(t.Context(), LapseRequest{SKU: f.sku, HoldID: offer})
 			case 1:
 				_, err = f.g.Leave(t.Context(), LeaveRequest{SKU: f.sku, EntryID: entry, State: contract.EntryLeft})
 			case 2:

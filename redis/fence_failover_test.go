@@ -73,7 +73,7 @@ func closedToAll(t *testing.T, g *Gate, rdb *goredis.Client, sku string) *Closed
 		},
 		"unconfirm": func() error { _, err := g.Unconfirm(ctx, sku, hold, "pi", "test"); return err },
 		"release":   func() error { _, err := g.Release(ctx, ReleaseRequest{SKU: sku, HoldID: hold}); return err },
-		"lapse":     func() error { _, err := g.Lapse(ctx, sku, hold); return err },
+		"lapse":     func() error { _, err := g.Lapse(ctx, LapseRequest{SKU: sku, HoldID: hold}); return err },
 		"refund":    func() error { _, err := g.Refund(ctx, sku, hold, "pi", "test"); return err },
 		"snapshot":  func() error { _, _, err := g.Snapshot(ctx, sku); return err },
 		"read hold": func() error { _, _, err := g.ReadHold(ctx, sku, hold); return err },

@@ -91,11 +91,12 @@ func (g *Gate) Release(ctx context.Context, req ReleaseRequest) (HoldOutcome, er
 	return g.holdOutcome(req.SKU, req.HoldID, r, err)
 }
 
-// Lapse ends an offer whose deadline has passed. OK; Existing (ended before);
-// Early with Left; Claimed with Left when it was pressed; Unknown.
-func (g *Gate) Lapse(ctx context.Context, sku, holdID string) (HoldOutcome, error) {
-	r, err := g.run(ctx, verbLapse, sku, holdID)
-	return g.holdOutcome(sku, holdID, r, err)
+// Lapse ends an offer whose deadline has passed, or one that its person was not
+// told of. OK; Existing (ended before); Early with Left; Claimed with Left when it
+// was pressed; Unknown.
+func (g *Gate) Lapse(ctx context.Context, req LapseRequest) (HoldOutcome, error) {
+	r, err := g.run(ctx, verbLapse, req.SKU, req.HoldID, bit(req.NotTold))
+	return g.holdOutcome(req.SKU, req.HoldID, r, err)
 }
 
 // Refund marks a payment reference on a hold's record before a refund is asked

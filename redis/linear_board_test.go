@@ -122,6 +122,8 @@ func (b *board) draw(rng *rand.Rand) call {
 			s := b.undone[rng.IntN(len(b.undone))]
 			c.id, c.ref = s.hold, s.ref
 		}
+	case callLapse:
+		c.id, c.flag = b.recent(rng, b.live, b.holds, contract.HoldID), rng.IntN(8) == 0
 	case callStock:
 		c.event = b.drawEvent(rng)
 	case callPause:

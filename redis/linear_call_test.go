@@ -23,7 +23,7 @@ type call struct {
 	end         contract.EntryState
 	units       int64 // limit: the most units of a person
 	amount      int64 // extend: what payment-started names; confirm: insists on it; 0 for none
-	flag        bool  // adopt: by the workflow; confirm: retake; leave: by its workflow; told: sent; pause: paused
+	flag        bool  // adopt: by the workflow; confirm: retake; leave: by its workflow; told: sent; lapse: not told; pause: paused
 	event       contract.StockEvent
 }
 
@@ -175,7 +175,7 @@ func (c call) ask(ctx context.Context, shared *Gate) (answer, error) {
 	case callRelease:
 		return hold(g.Release(ctx, ReleaseRequest{SKU: c.sku, HoldID: c.id, Reason: c.reason, Actor: "test"}))
 	case callLapse:
-		return hold(g.Lapse(ctx, c.sku, c.id))
+		return hold(g.Lapse(ctx, LapseRequest{SKU: c.sku, HoldID: c.id, NotTold: c.flag}))
 	case callKnown:
 		return hold(g.AdoptOffer(ctx, c.sku, c.id))
 	case callReadHold:

@@ -174,7 +174,7 @@ func (m *model) verb(c call) answer {
 	case callRelease:
 		return found(m.release(c.id, c.reason))
 	case callLapse:
-		return found(m.lapse(c.id))
+		return found(m.lapse(c.id, c.flag))
 	case callKnown:
 		return found(known(m.holds[c.id]))
 	case callJoin:

@@ -181,7 +181,13 @@ func (f *fixture) takeBack(id string) HoldOutcome {
 
 func (f *fixture) lapse(id string) HoldOutcome {
 	f.t.Helper()
-	return must[HoldOutcome](f)(f.g.Lapse(f.t.Context(), f.sku, id))
+	return must[HoldOutcome](f)(f.g.Lapse(f.t.Context(), LapseRequest{SKU: f.sku, HoldID: id}))
+}
+
+// lapseNotTold withdraws an offer that nobody was told of.
+func (f *fixture) lapseNotTold(id string) HoldOutcome {
+	f.t.Helper()
+	return must[HoldOutcome](f)(f.g.Lapse(f.t.Context(), LapseRequest{SKU: f.sku, HoldID: id, NotTold: true}))
 }
 
 func (f *fixture) joinAs(person string, units int64) JoinOutcome {

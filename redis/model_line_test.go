@@ -95,7 +95,7 @@ func (m *model) told(id string, sent bool) Verdict {
 	return OK
 }
 
-func (m *model) lapse(id string) Verdict {
+func (m *model) lapse(id string, notTold bool) Verdict {
 	h := m.holds[id]
 	switch {
 	case h == nil:
@@ -104,11 +104,17 @@ func (m *model) lapse(id string) Verdict {
 		return Claimed
 	case h.state != contract.HoldOffered:
 		return Existing
-	case h.deadline > m.ms():
+	case h.deadline > m.ms() && (!notTold || h.sentAt != 0):
 		return Early
 	}
 	m.giveBack(id, contract.HoldLapsed)
-	m.missTurn(h.entry, false)
+	if notTold {
+		h.reason = "not-told"
+		m.keepTurn(h.entry)
+	} else {
+		h.reason = "lapsed"
+		m.missTurn(h.entry, false)
+	}
 	return OK
 }
 

@@ -101,6 +101,7 @@ func (r *run) steps() map[string]func(*rapid.T) {
 		"release":     r.stepRelease,
 		"take back":   r.stepTakeBack,
 		"lapse":       r.stepLapse,
+		"lapse sent":  r.stepLapseSent,
 		"refund":      r.stepRefund,
 		"level":       r.stepLevel,
 		"level twice": func(rt *rapid.T) { r.stepLevel(rt); r.stepLevel(rt) },
@@ -137,6 +138,7 @@ var modelOutcomes = []string{
 	"take back ok", "take back existing",
 	"snapshot ok", "snapshot of ended leases",
 	"lapse ok", "lapse early", "lapse claimed", "lapse existing", "lapse unknown",
+	"lapse not told ok", "lapse not told early", "lapse not told claimed", "lapse not told existing",
 	"refund ok", "refund made-sale", "refund unknown",
 }
 
@@ -216,6 +218,9 @@ func (r *run) agree(rt *rapid.T) {
 		require.Equal(rt, want.returned, h.Returned)
 		require.Equal(rt, want.units, h.Units)
 		require.Equal(rt, want.refunded, h.Refunded)
+		if want.state == contract.HoldLapsed {
+			require.Equal(rt, want.reason, h.Reason)
+		}
 		if want.state.Live() {
 			require.Equal(rt, want.deadline, h.Deadline.UnixMilli(), "deadline of %s %s", want.state, id)
 		}

@@ -178,10 +178,26 @@ func (r *run) settings(rt *rapid.T, req SettingsRequest) {
 }
 
 func (r *run) stepLapse(rt *rapid.T) {
+	r.lapses(rt, r.pickHold(rt, contract.HoldOffered), rapid.IntRange(0, 3).Draw(rt, "told") == 0)
+}
+
+// stepLapseSent is told that an offer's text was not told which was.
+func (r *run) stepLapseSent(rt *rapid.T) {
 	id := r.pickHold(rt, contract.HoldOffered)
-	out := r.lapse(id)
+	out := r.told(id, true)
 	r.m.sweep()
-	r.did(rt, "lapse", out.Verdict, r.m.lapse(id))
+	r.did(rt, "told", out.Verdict, r.m.told(id, true))
+	r.lapses(rt, id, true)
+}
+
+func (r *run) lapses(rt *rapid.T, id string, notTold bool) {
+	end, verb := r.lapse, "lapse"
+	if notTold {
+		end, verb = r.lapseNotTold, "lapse not told"
+	}
+	out := end(id)
+	r.m.sweep()
+	r.did(rt, verb, out.Verdict, r.m.lapse(id, notTold))
 }
 
 // stepToldWhilePaused, stepLapseDue and stepDeadPress go straight to states that
@@ -199,9 +215,7 @@ func (r *run) stepLapseDue(rt *rapid.T) {
 		early := rapid.Int64Range(0, 1).Draw(rt, "ms early")
 		r.move(time.Duration(max(0, h.deadline-r.m.ms()-early)) * time.Millisecond)
 	}
-	out := r.lapse(id)
-	r.m.sweep()
-	r.did(rt, "lapse", out.Verdict, r.m.lapse(id))
+	r.lapses(rt, id, rapid.IntRange(0, 3).Draw(rt, "told") == 0)
 }
 
 func (r *run) stepPause(rt *rapid.T) {

@@ -34,9 +34,9 @@ type modelOffer struct {
 
 type modelHold struct {
 	state                                     contract.HoldState
-	units, deadline, offeredAt, until, sentAt int64 // milliseconds
-	amount                                    int64 // named by payment-started
-	person, entry, ref                        string
+	units, deadline, offeredAt, until, sentAt int64  // milliseconds
+	amount                                    int64  // named by payment-started
+	person, entry, ref, reason                string // the reason of a lapse only
 	back, extended, retaken                   bool
 	refunded                                  []string
 	returned                                  int64
@@ -269,12 +269,24 @@ func (m *model) missTurn(id string, tell bool) {
 	default:
 		e.missed++
 		e.state, e.parked = contract.EntryWaiting, true
-		m.line = append(m.line, id)
-		sort.Slice(m.line, func(i, j int) bool { return m.entries[m.line[i]].arrival < m.entries[m.line[j]].arrival })
+		m.intoLine(id)
 		if tell {
 			m.outbox["e:"+id] = m.tick()
 		}
 	}
+}
+
+// keepTurn gives an entry that was not told its place back. It waits for a
+// generation in which it was not offered anything yet.
+func (m *model) keepTurn(id string) {
+	e := m.entries[id]
+	e.state, e.parked = contract.EntryWaiting, m.turned(e)
+	m.intoLine(id)
+}
+
+func (m *model) intoLine(id string) {
+	m.line = append(m.line, id)
+	sort.Slice(m.line, func(i, j int) bool { return m.entries[m.line[i]].arrival < m.entries[m.line[j]].arrival })
 }
 
 func (m *model) endEntry(id string, state contract.EntryState, tell bool) {

@@ -177,3 +177,74 @@ func TestAMissedTurnKeepsItsPlaceUntilTheNextRestock(t *testing.T) {
 	f.lapse(f.entry(a).HoldID)
 	require.Equal(t, contract.EntryLapsed, f.entry(a).State, "one missed turn, not two")
 }
+
+// An offer that we could not tell costs no turn: it may end before its deadline, the
+// unit goes on, and the place is kept for the next restock as if nothing had been
+// offered. What may be missed is not used up, and in this restock the entry gets no
+// second offer, so a sender that fails leads nobody in a circle.
+func TestAnOfferThatWasNotToldCostsNoTurn(t *testing.T) {
+	f := open(t, 0)
+	f.g.opts.MissedKeep = 1
+	a, b := f.waits("a", 1), f.waits("b", 1)
+	f.restock("e1", 1)
+	offer := f.offered(a)
+	f.told(offer, false) // asked before an attempt that then failed
+	out := f.lapseNotTold(offer)
+	require.Equal(t, OK, out.Verdict)
+	require.Equal(t, contract.HoldLapsed, out.Hold.State)
+	require.Equal(t, contract.ReasonNotTold, out.Hold.Reason)
+	lines := must[[]LedgerLine](f)(f.g.Ledger(t.Context(), f.sku, "", 100))
+	line := lines[len(lines)-2]
+	require.Equal(t, [3]string{"lapse", "lapsed", contract.ReasonNotTold}, [3]string{line.Verb, line.Kind, line.Reason})
+	require.Equal(t, Existing, f.lapseNotTold(offer).Verdict)
+	require.Equal(t, contract.EntryWaiting, f.entry(a).State)
+	require.Equal(t, int64(1), f.entry(a).Position)
+	require.Equal(t, contract.EntryOffered, f.entry(b).State, "the unit goes on")
+	f.lapseNotTold(f.offered(b))
+	require.Equal(t, int64(1), f.counters().OpenToAll, "nobody is offered twice in one restock")
+
+	f.restock("e2", 1)
+	for _, want := range []contract.EntryState{contract.EntryWaiting, contract.EntryLapsed} {
+		f.pass(48 * time.Hour)
+		f.lapse(f.offered(a))
+		require.Equal(t, want, f.entry(a).State, "one turn may be missed after all")
+		f.restock("e3 "+string(want), 1)
+	}
+}
+
+// A restock that came while the offer was out is one in which the entry was offered
+// nothing yet: it has its turn in that, at its own place.
+func TestAnOfferThatWasNotToldInANewerRestock(t *testing.T) {
+	f := open(t, 0)
+	a := f.waits("a", 1)
+	f.restock("e1", 1)
+	first := f.offered(a)
+	f.restock("e2", 1)
+	b := f.waits("b", 1)
+	require.Equal(t, contract.EntryOffered, f.entry(b).State)
+	require.Equal(t, OK, f.lapseNotTold(first).Verdict)
+	second := f.offered(a)
+	require.NotEqual(t, first, second)
+	require.Equal(t, int64(2), f.entry(a).Generation)
+	require.Equal(t, OK, f.lapseNotTold(second).Verdict)
+	require.Equal(t, contract.EntryWaiting, f.entry(a).State, "once in a restock")
+}
+
+// Whoever may have the text keeps the offer until its deadline; and who has pressed
+// keeps the hold.
+func TestAnOfferThatWasSentKeepsItsDeadline(t *testing.T) {
+	f := open(t, 0)
+	a, b := f.waits("a", 1), f.waits("b", 1)
+	f.restock("e1", 2)
+	sent := f.offered(a)
+	f.told(sent, true)
+	early := f.lapseNotTold(sent)
+	require.Equal(t, Early, early.Verdict)
+	require.Equal(t, 15*time.Minute, early.Left)
+	pressed := f.offered(b)
+	f.press(pressed)
+	require.Equal(t, Claimed, f.lapseNotTold(pressed).Verdict)
+	f.pass(15 * time.Minute)
+	require.Equal(t, OK, f.lapseNotTold(sent).Verdict, "a text that was lost on its way")
+	require.Equal(t, contract.EntryWaiting, f.entry(a).State)
+}

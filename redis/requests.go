@@ -124,6 +124,15 @@ type ToldRequest struct {
 	Sent      bool
 }
 
+// LapseRequest ends an offer. NotTold says that its person was not told of it: that
+// costs no turn, the record's reason is contract.ReasonNotTold, and before the
+// provider has sent a text it is not refused as Early.
+type LapseRequest struct {
+	SKU     string
+	HoldID  string
+	NotTold bool
+}
+
 // ConfirmRequest turns a hold into a sale.
 type ConfirmRequest struct {
 	SKU        string

@@ -146,6 +146,18 @@ local function miss_turn(id, tell)
   if tell then outbox_add('e:' .. id) end
 end
 
+-- The turn was not missed: nobody was told of it. The entry keeps its place and what
+-- it may miss, and waits for the next generation, or in a newer one than the offer's
+-- for its turn in that.
+local function keep_turn(id)
+  local e = id ~= '' and get_entry(id)
+  if not e or not entry_live(e) then return end
+  e[E_STATE] = 'waiting'
+  put_entry(id, e)
+  local to = turned(e) and K_PARKED or K_LINE
+  redis.call('ZADD', to, e[E_ARRIVAL], id)
+end
+
 -- Ends a live hold without a sale: its units are free. An offer that nobody has
 -- pressed is withdrawn.
 local function give_back(id, h, state, verb, reason, actor)

@@ -143,7 +143,7 @@ func TestLinkAfterLapse(t *testing.T) {
 	h := newHouse(t, 0, func(_ *config.Config, opts *redis.Options) { opts.OfferMaxAge = time.Millisecond })
 	entryID, holdID, path := h.offer()
 	h.eventually("the offer lapses", func() bool {
-		out, err := h.gate.Lapse(t.Context(), h.sku, holdID)
+		out, err := h.gate.Lapse(t.Context(), redis.LapseRequest{SKU: h.sku, HoldID: holdID})
 		return err == nil && out.Verdict == redis.OK
 	})
 	body := h.same(path, http.StatusGone, "The time is over. What was kept for you has gone back.")

@@ -129,7 +129,8 @@ func (e *entry) holding(hold activities.HoldOutcome) {
 // lapse asks the gate to end the offer; the gate says what it is by now.
 func (e *entry) lapse() error {
 	e.clock.clear()
-	out, err := gateStep[activities.HoldOutcome](e.ctx, "lapse", entryActivities.LapseOffer, e.offerRef(e.status.HoldID))
+	out, err := gateStep[activities.HoldOutcome](e.ctx, "lapse", entryActivities.LapseOffer,
+		activities.LapseOfferInput{OfferRef: e.offerRef(e.status.HoldID)})
 	if err != nil {
 		return err
 	}

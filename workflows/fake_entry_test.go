@@ -84,7 +84,7 @@ func (w *world) Told(_ context.Context, req redis.ToldRequest) (redis.HoldOutcom
 	})
 }
 
-func (w *world) Lapse(context.Context, string, string) (redis.HoldOutcome, error) {
+func (w *world) Lapse(context.Context, redis.LapseRequest) (redis.HoldOutcome, error) {
 	return w.holdVerb("lapse", chair, func(*shelf) redis.Verdict {
 		switch {
 		case w.hold.State == contract.HoldProvisional, w.hold.State == contract.HoldHeld:
