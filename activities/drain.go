@@ -177,7 +177,7 @@ func message(item redis.Item) (signal string, arg any) {
 		return contract.SignalOffered, contract.Offered{HoldID: item.HoldID}
 	case item.Hold != nil:
 		return contract.SignalHoldEnded, contract.HoldEnded{
-			HoldID: item.HoldID, HoldState: item.Hold.State, EntryState: item.Entry.State,
+			HoldID: item.HoldID, HoldState: item.Hold.State, EntryState: item.Entry.State, EndedAt: item.Hold.EndedAt,
 		}
 	default:
 		return contract.SignalEnded, contract.EntryEnded{State: item.Entry.State}

@@ -182,7 +182,7 @@ func TestDrainTellsInOrder(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	o := newOutbox(redis.DrainOutcome{Items: []redis.Item{
 		{Kind: redis.ItemOffer, EntryID: "entry_a", HoldID: "hold_1", Hold: &redis.Hold{Units: 2, Generation: 3, OfferedAt: at}},
-		{Kind: redis.ItemEnd, EntryID: "entry_b", HoldID: "hold_2", Hold: &redis.Hold{State: contract.HoldSold}, Entry: redis.Entry{State: contract.EntryBought}},
+		{Kind: redis.ItemEnd, EntryID: "entry_b", HoldID: "hold_2", Hold: &redis.Hold{State: contract.HoldSold, EndedAt: at.Add(5 * time.Minute)}, Entry: redis.Entry{State: contract.EntryBought}},
 		{Kind: redis.ItemEnd, EntryID: "entry_c", Entry: redis.Entry{State: contract.EntryLeft}},
 	}})
 	report, err := o.drain(t)
@@ -190,7 +190,7 @@ func TestDrainTellsInOrder(t *testing.T) {
 	require.Equal(t, 3, report.Told)
 	require.Equal(t, []string{
 		"entry_a offered " + fmt.Sprintf("%+v", contract.Offered{HoldID: "hold_1", Units: 2, Generation: 3, OfferedAt: at}),
-		"entry_b hold-ended {HoldID:hold_2 HoldState:sold EntryState:bought}",
+		"entry_b hold-ended {HoldID:hold_2 HoldState:sold EntryState:bought EndedAt:2026-03-01 12:05:00 +0000 UTC}",
 		"entry_c ended {State:left}",
 	}, o.signals)
 }

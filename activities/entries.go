@@ -35,6 +35,7 @@ type EntryOutcome struct {
 	State      contract.EntryState `json:"state,omitempty"`
 	HoldID     string              `json:"hold_id,omitempty"`
 	Generation int64               `json:"generation,omitempty"`
+	Missed     int64               `json:"missed,omitempty"`
 	Leaving    bool                `json:"leaving,omitempty"`
 	Position   int64               `json:"position,omitempty"`
 	EndedAt    time.Time           `json:"ended_at,omitzero"`
@@ -71,7 +72,7 @@ func (a *Entries) entryDone(ctx context.Context, sku, verb string, out redis.Ent
 	e := out.Entry
 	return EntryOutcome{
 		Verdict: out.Verdict, State: e.State, HoldID: e.HoldID, Generation: e.Generation,
-		Leaving: e.Leaving, Position: e.Position, EndedAt: e.EndedAt, Tell: a.Tell,
+		Missed: e.Missed, Leaving: e.Leaving, Position: e.Position, EndedAt: e.EndedAt, Tell: a.Tell,
 	}, nil
 }
 

@@ -180,11 +180,18 @@ type Offered struct {
 	OfferedAt  time.Time `json:"offered_at"`
 }
 
+// Claimed tells an entry that its offer was pressed and that the Hold lives.
+type Claimed struct {
+	HoldID    string    `json:"hold_id"`
+	ExpiresAt time.Time `json:"expires_at"` // unless the shopper goes to pay
+}
+
 // HoldEnded tells an entry how its hold ended and what became of the entry.
 type HoldEnded struct {
 	HoldID     string     `json:"hold_id"`
 	HoldState  HoldState  `json:"hold_state"`
 	EntryState EntryState `json:"entry_state"`
+	EndedAt    time.Time  `json:"ended_at,omitzero"`
 }
 
 // EntryEnded tells an entry that its record ended without a hold.
@@ -234,6 +241,8 @@ type EntryStatus struct {
 	Generation int64      `json:"generation,omitempty"`
 	OfferUntil *time.Time `json:"offer_until,omitempty"`
 	OfferSent  bool       `json:"offer_sent,omitempty"`
+	Missed     int64      `json:"missed,omitempty"`     // turns
+	Leaving    bool       `json:"leaving,omitempty"`    // left while its hold runs on
 	TextWaits  *TextWait  `json:"text_waits,omitempty"` // what keeps the text of the present offer
 }
 

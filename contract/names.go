@@ -32,10 +32,11 @@ const (
 	SignalRelease          = "release"
 )
 
-// Signals of a WaitlistEntry; the payloads are Offered, HoldEnded, EntryEnded,
-// TextStatus and Leave.
+// Signals of a WaitlistEntry; the payloads are Offered, Claimed, HoldEnded,
+// EntryEnded, TextStatus and Leave.
 const (
 	SignalOffered    = "offered"
+	SignalClaimed    = "claimed"
 	SignalHoldEnded  = "hold-ended"
 	SignalEnded      = "ended"
 	SignalTextStatus = "text-status"

@@ -183,8 +183,6 @@ func (b browser) readsEntries(t *testing.T, h *house) {
 		return []string{"State: " + state, "Lines: 1 × LAMP", "Customer: " + names[i]}
 	}
 	b.reads(t, h, people[0].EntryID, append(start(0, "bought"), "Next: closes")...)
-	// The workflow learns of a press when it looks next, as any message makes it do.
-	require.NoError(t, h.temporal.SignalWorkflow(ctx, people[1].EntryID, "", "hold-ended", map[string]any{"hold_id": people[1].HoldID}))
 	b.reads(t, h, people[1].EntryID, append(start(1, "holding"), "Next: the end of the hold "+people[1].HoldID)...)
 	b.reads(t, h, people[2].EntryID, append(start(2, "offered"), "Held until: "+utc(offered.Offer.ExpiresAt), "Next: a press, or the offer lapses")...)
 	b.reads(t, h, people[3].EntryID, append(start(3, "waiting"), "Next: waits for a unit until "+utc(people[3].ExpiresAt))...)

@@ -133,7 +133,7 @@ func parseEntry(sku, id, raw string, position int64) (Entry, error) {
 	return Entry{
 		ID: id, SKU: sku,
 		State: contract.EntryState(r.str(1)), Units: r.int(2), Person: r.str(3), JoinedAt: time.UnixMicro(r.int(4)).UTC(),
-		Acknowledged: r.int(5) == 1, HoldID: r.str(6), Generation: r.int(7), Leaving: r.int(9) == 1, EndedAt: at(r.int(10)),
+		Acknowledged: r.int(5) == 1, HoldID: r.str(6), Generation: r.int(7), Missed: r.int(8), Leaving: r.int(9) == 1, EndedAt: at(r.int(10)),
 		Version: r.int(11), Position: position,
 	}, nil
 }

@@ -181,6 +181,7 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 	workflows.Register(main)
 	main.RegisterActivity(&activities.Holds{Guard: guard, Gate: gate, Payments: l})
 	main.RegisterActivity(&activities.Entries{Guard: guard, Gate: gate})
+	main.RegisterActivity(&activities.Claims{Entries: l})
 	main.RegisterActivity(&activities.Stock{Guard: guard, Gate: gate, Entries: l, Keys: ring})
 	main.RegisterActivity(&activities.Refunds{Port: port, Tell: cfg.Events.On()})
 	main.RegisterActivity(&activities.Attempts{Port: port})

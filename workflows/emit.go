@@ -103,8 +103,8 @@ func (h *hold) tellHeld() {
 	}
 }
 
-// tellCreated: a hold that was pressed is also news of its entry, whose workflow
-// learns of the press only when the hold has ended.
+// tellCreated: a hold that was pressed is also news of its entry, whose workflow may
+// learn of the press later.
 func (h *hold) tellCreated(at time.Time) {
 	if h.told.created {
 		return
@@ -176,11 +176,17 @@ func stampIf(t time.Time) string {
 }
 
 // tell tells what the entry has become at an instant. Of a press the Hold tells,
-// of a purchase its sale.
-func (e *entry) tell(at time.Time) {
+// of a purchase its sale. Who waits again has lost an offer or a hold and kept the
+// place.
+func (e *entry) tell(was contract.EntryState, at time.Time) {
 	kind, nth := "", ""
 	switch e.status.State {
+	case contract.EntryWaiting:
+		kind, nth = contract.EventWaitlistLapsed, e.status.HoldID
 	case contract.EntryOffered:
+		if was == contract.EntryHolding { // a press that died
+			return
+		}
 		kind, nth = contract.EventWaitlistOffered, e.status.HoldID
 	case contract.EntryLapsed:
 		kind = contract.EventWaitlistLapsed

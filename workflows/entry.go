@@ -35,15 +35,13 @@ type entry struct {
 	in     contract.EntryInput
 	status contract.EntryStatus
 
-	ttl     timer           // of the place in line
-	clock   timer           // of the offer or the hold
-	joined  workflow.Future // the text that gives the place, on its way
-	telling workflow.Future // the text that tells of the offer, on its way
-	told    bool            // the present offer has been told, or may not be
-	known   bool            // the gate has told us of the entry
-	events  emitter
+	ttl    timer           // of the place in line
+	joined workflow.Future // the text that gives the place, on its way
+	known  bool            // the gate has told us of the entry
+	offer  offer           // the present one, or the hold that it has become
+	events emitter
 
-	offered, holdEnded, ended, textStatus, leave workflow.ReceiveChannel
+	offered, claimed, holdEnded, ended, textStatus, leave workflow.ReceiveChannel
 }
 
 func ready(f workflow.Future) bool { return f != nil && f.IsReady() }
@@ -60,6 +58,7 @@ func newEntry(ctx workflow.Context, in contract.EntryInput) *entry {
 		},
 		events:     emitter{ctx: steps},
 		offered:    workflow.GetSignalChannel(ctx, contract.SignalOffered),
+		claimed:    workflow.GetSignalChannel(ctx, contract.SignalClaimed),
 		holdEnded:  workflow.GetSignalChannel(ctx, contract.SignalHoldEnded),
 		ended:      workflow.GetSignalChannel(ctx, contract.SignalEnded),
 		textStatus: workflow.GetSignalChannel(ctx, contract.SignalTextStatus),
@@ -95,8 +94,8 @@ func (e *entry) run() (contract.EntryResult, error) {
 // due says whether there is something to do. A place expires only while it
 // waits: with an offer or a hold it waits for those to end.
 func (e *entry) due() bool {
-	return e.leave.Len() > 0 || e.holdEnded.Len() > 0 || e.ended.Len() > 0 || e.offered.Len() > 0 || e.textStatus.Len() > 0 ||
-		ready(e.telling) || ready(e.joined) || e.clock.due() || e.expiring() || e.cancelled()
+	return e.leave.Len() > 0 || e.holdEnded.Len() > 0 || e.ended.Len() > 0 || e.claimed.Len() > 0 || e.offered.Len() > 0 || e.textStatus.Len() > 0 ||
+		ready(e.offer.telling) || ready(e.joined) || e.offer.clock.due() || e.expiring() || e.cancelled()
 }
 
 func (e *entry) expiring() bool { return e.ttl.due() && e.status.State == contract.EntryWaiting }
@@ -114,7 +113,10 @@ func (e *entry) step() error {
 		}
 		return e.end(contract.EntryLeft, redis.ActorShopper)
 	case e.holdEnded.Len() > 0:
-		e.holdEnded.ReceiveAsync(nil)
+		var m contract.HoldEnded
+		if e.holdEnded.ReceiveAsync(&m) && m.HoldID == e.status.HoldID {
+			e.offer.ended = m.EndedAt
+		}
 		return e.sync()
 	case e.ended.Len() > 0:
 		e.ended.ReceiveAsync(nil)
@@ -122,6 +124,12 @@ func (e *entry) step() error {
 	case e.cancelled():
 		e.root = nil
 		return e.end(contract.EntryRemoved, "cancel")
+	case e.claimed.Len() > 0:
+		var m contract.Claimed
+		if e.claimed.ReceiveAsync(&m) {
+			e.onClaimed(m)
+		}
+		return nil
 	case e.offered.Len() > 0:
 		var m contract.Offered
 		if !e.offered.ReceiveAsync(&m) {
@@ -129,16 +137,19 @@ func (e *entry) step() error {
 		}
 		return e.onOffered(m)
 	case e.textStatus.Len() > 0:
-		e.textStatus.ReceiveAsync(nil) // callbacks are not asked for yet
-		return nil
-	case ready(e.telling):
+		var m contract.TextStatus
+		if !e.textStatus.ReceiveAsync(&m) {
+			return nil
+		}
+		return e.onTextStatus(m)
+	case ready(e.offer.telling):
 		return e.onTold()
 	case ready(e.joined):
 		return e.onJoined()
 	case e.expiring():
 		return e.end(contract.EntryExpired, "ttl")
 	default:
-		return e.lapse()
+		return e.lapse(e.offer.missedText())
 	}
 }
 
@@ -178,18 +189,26 @@ func (e *entry) take(out activities.EntryOutcome) {
 		e.known = true
 		e.emit(contract.EventWaitlistJoined, "", e.in.JoinedAt)
 	}
-	if out.HoldID != "" {
-		e.status.HoldID, e.status.Generation = out.HoldID, out.Generation
-	}
+	e.present(out.HoldID, out.Generation)
+	e.status.Missed, e.status.Leaving = out.Missed, out.Leaving
 	e.become(out.State, out.EndedAt)
 }
 
 // become changes the state at an instant of the gate's, the zero one for now.
 func (e *entry) become(state contract.EntryState, at time.Time) {
-	if state != e.status.State {
+	if was := e.status.State; state != was {
 		e.status.State = state
 		setState(e.ctx, string(state))
-		e.tell(at)
+		if at.IsZero() && state == contract.EntryWaiting {
+			at = e.offer.ended
+		}
+		e.tell(was, at)
+	}
+	if state != contract.EntryOffered {
+		e.status.OfferSent, e.status.OfferUntil = false, nil
+	}
+	if state == contract.EntryWaiting {
+		e.offer.clock.clear()
 	}
 	e.show()
 }
@@ -207,6 +226,9 @@ func (e *entry) show() {
 		next = "the text that tells of the offer"
 		if e.status.OfferUntil != nil {
 			until, next = instant(*e.status.OfferUntil), "a press, or the offer lapses"
+		}
+		if e.offer.lost != "" {
+			next = "a press, or the offer lapses and costs no turn: its text " + e.offer.lost
 		}
 	case contract.EntryHolding:
 		next = "the end of the hold " + verbatim(e.status.HoldID)
@@ -252,7 +274,7 @@ func (e *entry) onJoined() error {
 	e.joined = nil
 	switch {
 	case refusedForEver(err):
-		return e.end(contract.EntryUnreachable, "sms")
+		return e.end(endOfRefused(err), actorTexts)
 	case err != nil:
 		workflow.GetLogger(e.ctx).Warn("joined text given up", "entry", e.in.EntryID, "error", err)
 	}
@@ -262,4 +284,14 @@ func (e *entry) onJoined() error {
 func refusedForEver(err error) bool {
 	var app *temporal.ApplicationError
 	return errors.As(err, &app) && app.Type() == contract.ErrTextNever
+}
+
+// endOfRefused is how an entry ends whose text is refused for ever.
+func endOfRefused(err error) contract.EntryState {
+	var app *temporal.ApplicationError
+	var refusal contract.TextRefusal
+	if errors.As(err, &app) && app.HasDetails() && app.Details(&refusal) == nil && refusal.OptedOut {
+		return contract.EntryOptedOut
+	}
+	return contract.EntryUnreachable
 }

@@ -8,6 +8,7 @@ import (
 	"holdfast/activities"
 	"holdfast/contract"
 	"holdfast/redis"
+	"holdfast/sms"
 )
 
 // An offer: known → told → a press, or it lapses.
@@ -20,10 +21,41 @@ const (
 	holdGuard = time.Hour
 )
 
+// offer is what the workflow knows of the entry's present offer, beside the gate's
+// record. Its id is status.HoldID.
+type offer struct {
+	at      time.Time       // offered
+	telling workflow.Future // its text, on its way to the provider
+	told    bool            // the provider has taken its text, or it was pressed
+	window  bool            // runs from the sending of the text
+	text    sms.State       // how far the text has come
+	lost    string          // what became of a lost text, for people
+	ended   time.Time       // by the gate's clock
+	clock   timer           // of the offer, or of the hold
+}
+
+// missedText says that the person got no text: to lapse then costs no turn.
+func (o *offer) missedText() bool { return !o.told || o.text.Lost() }
+
+// present makes holdID the entry's offer, if it is another than the present one.
+// That one has ended, then: nothing is left to do for it. Its text, should it be on
+// its way still, asks the gate before each attempt.
+func (e *entry) present(holdID string, generation int64) {
+	if holdID == "" || holdID == e.status.HoldID {
+		return
+	}
+	if s := e.status.State; s == contract.EntryOffered || s == contract.EntryHolding {
+		e.become(contract.EntryWaiting, time.Time{})
+	}
+	e.offer.clock.clear()
+	e.offer = offer{}
+	e.status.HoldID, e.status.Generation = holdID, generation
+}
+
 // onOffered learns of an offer. One that it knows is ignored, unless it could
 // not be told: then the outbox brings it again.
 func (e *entry) onOffered(m contract.Offered) error {
-	if m.HoldID == e.status.HoldID && (e.told || e.telling != nil) {
+	if m.HoldID == e.status.HoldID && (e.offer.told || e.offer.telling != nil) {
 		return nil
 	}
 	out, err := gateStep[activities.HoldOutcome](e.ctx, "know of the offer", entryActivities.AdoptOffer, e.offerRef(m.HoldID))
@@ -37,19 +69,16 @@ func (e *entry) onOffered(m contract.Offered) error {
 	case !out.State.Live():
 		return e.sync()
 	}
-	e.status.HoldID, e.status.Generation = m.HoldID, out.Generation
-	e.status.OfferSent, e.status.OfferUntil = false, nil
+	e.present(m.HoldID, out.Generation)
+	e.offer.at = out.OfferedAt
+	e.events.on = out.Tell
 	if out.State != contract.HoldOffered {
-		e.holding(out)
+		e.holding(out.Left())
 		return nil
 	}
-	e.told = false
-	e.events.on = out.Tell
+	e.offer.clock.clear()
 	e.become(contract.EntryOffered, out.OfferedAt)
-	worth := max(time.Second, out.OfferedAt.Add(seconds(e.in.Settings.MaxAgeSeconds)).Sub(workflow.Now(e.ctx)))
-	e.telling = e.sms("offer text", worth, textActivities.SendOffer, activities.OfferTextInput{
-		ToldInput: e.toldInput(), Addressee: e.addressee(), EntryID: e.in.EntryID, Phone: e.in.Phone,
-	})
+	e.sendOffer()
 	return nil
 }
 
@@ -61,39 +90,21 @@ func (e *entry) toldInput() activities.ToldInput {
 	return activities.ToldInput{OfferRef: e.offerRef(e.status.HoldID), Settings: e.in.Settings}
 }
 
-// onTold learns what became of the offer's text.
-func (e *entry) onTold() error {
-	var out activities.TextResult
-	err := e.telling.Get(e.ctx, &out)
-	e.telling = nil
-	switch {
-	case refusedForEver(err):
-		return e.end(contract.EntryUnreachable, "sms")
-	case err != nil:
-		workflow.GetLogger(e.ctx).Warn("offer text given up", "entry", e.in.EntryID, "hold", e.status.HoldID, "error", err)
-		return e.lapse()
-	case out.Skipped:
-		return e.onNotTold(out.Hold)
-	}
-	e.told, e.status.OfferSent = true, true
-	hold := out.Hold
-	if out.Sent {
-		hold, err = gateStep[activities.HoldOutcome](e.ctx, "window starts", entryActivities.OfferSent, e.toldInput())
-		if err != nil {
-			return err
-		}
-	}
-	return e.offerStands(hold)
+// ageLeft is how long the offer may still wait to be told.
+func (e *entry) ageLeft() time.Duration {
+	return e.offer.at.Add(seconds(e.in.Settings.MaxAgeSeconds)).Sub(workflow.Now(e.ctx))
 }
 
-// onNotTold: a paused SKU tells again when it resumes, an ended one never; an
-// offer that is no more has been pressed or has ended.
-func (e *entry) onNotTold(hold activities.HoldOutcome) error {
-	e.told = hold.Verdict != redis.Paused
-	if hold.Verdict == redis.Paused || hold.Verdict == redis.Ended {
-		e.clock.set(e.ctx, "offer window", hold.Left())
+// windowStarts: the provider has sent the text. The gate sets the deadline, once.
+func (e *entry) windowStarts() error {
+	if e.offer.window {
 		return nil
 	}
+	hold, err := gateStep[activities.HoldOutcome](e.ctx, "window starts", entryActivities.OfferSent, e.toldInput())
+	if err != nil {
+		return err
+	}
+	e.offer.window = true
 	return e.offerStands(hold)
 }
 
@@ -103,34 +114,47 @@ func (e *entry) offerStands(hold activities.HoldOutcome) error {
 	switch hold.State {
 	case contract.HoldOffered:
 		e.status.OfferUntil = &hold.Deadline
-		e.clock.set(e.ctx, "offer window", hold.Left())
+		e.offer.clock.set(e.ctx, "offer window", hold.Left())
 		e.show()
 		return nil
 	case contract.HoldProvisional, contract.HoldHeld:
-		e.holding(hold)
+		e.holding(hold.Left())
 		return nil
 	default:
 		return e.sync()
 	}
 }
 
+// onClaimed: the Hold of the pressed offer lives, and has told its entry. Nothing is
+// asked of the gate for that. A word that comes after the hold has ended is late.
+func (e *entry) onClaimed(m contract.Claimed) {
+	if m.HoldID == e.status.HoldID && e.status.State == contract.EntryOffered {
+		e.holding(m.ExpiresAt.Sub(workflow.Now(e.ctx)))
+	}
+}
+
 // holding waits for the hold to end, which hold-ended tells. The timer only
 // asks again in case that a press died and gave the offer back.
-func (e *entry) holding(hold activities.HoldOutcome) {
+func (e *entry) holding(left time.Duration) {
 	wait := holdGuard
-	if hold.LeftMillis > 0 {
-		wait = hold.Left() + holdSlack
+	if left > 0 {
+		wait = left + holdSlack
 	}
-	e.told = true
-	e.clock.set(e.ctx, "hold ends", wait)
+	e.offer.told = true
+	e.offer.clock.set(e.ctx, "hold ends", wait)
 	e.become(contract.EntryHolding, time.Time{})
 }
 
-// lapse asks the gate to end the offer; the gate says what it is by now.
-func (e *entry) lapse() error {
-	e.clock.clear()
-	out, err := gateStep[activities.HoldOutcome](e.ctx, "lapse", entryActivities.LapseOffer,
-		activities.LapseOfferInput{OfferRef: e.offerRef(e.status.HoldID)})
+// lapse asks the gate to end the offer; the gate says what it is by now. One that
+// its person was not told of costs no turn, and ends at once unless its text was sent.
+func (e *entry) lapse(notTold bool) error {
+	e.offer.clock.clear()
+	summary := "lapse"
+	if notTold {
+		summary = "lapse, not told"
+	}
+	out, err := gateStep[activities.HoldOutcome](e.ctx, summary, entryActivities.LapseOffer,
+		activities.LapseOfferInput{OfferRef: e.offerRef(e.status.HoldID), NotTold: notTold})
 	if err != nil {
 		return err
 	}
@@ -139,14 +163,15 @@ func (e *entry) lapse() error {
 		e.become(contract.EntryOffered, out.OfferedAt)
 		return e.offerStands(out)
 	case redis.Claimed:
-		e.holding(out)
+		e.holding(out.Left())
 		return nil
 	}
+	e.offer.ended = out.EndedAt
 	if err := e.sync(); err != nil {
 		return err
 	}
 	if e.status.State == contract.EntryOffered || e.status.State == contract.EntryHolding {
-		e.clock.set(e.ctx, "hold ends", holdGuard) // a newer offer is on its way
+		e.offer.clock.set(e.ctx, "hold ends", holdGuard) // a newer offer is on its way
 	}
 	return nil
 }

@@ -209,24 +209,26 @@ func TestEntryLeaves(t *testing.T) {
 }
 
 func TestEntryThatNobodyCanReach(t *testing.T) {
-	never := func(sms.Text) (sms.Receipt, error) {
-		return sms.Receipt{}, &sms.Error{Class: sms.Never, Code: 21610, Reason: "opted out"}
-	}
-	t.Run("at the joined text", func(t *testing.T) {
-		w := joined(t)
-		w.send = never
-		require.Equal(t, contract.EntryUnreachable, w.runEntry().State)
-	})
-	t.Run("at the offer", func(t *testing.T) {
-		w := joined(t)
-		w.at(day, func() {
+	for code, want := range map[int]contract.EntryState{21614: contract.EntryUnreachable, 21610: contract.EntryOptedOut} {
+		never := func(sms.Text) (sms.Receipt, error) {
+			return sms.Receipt{}, &sms.Error{Class: sms.Never, Code: code, Reason: "refused"}
+		}
+		t.Run(fmt.Sprint(code, " at the joined text"), func(t *testing.T) {
+			w := joined(t)
 			w.send = never
-			w.SignalWorkflow(contract.SignalOffered, w.offer(holdID))
+			require.Equal(t, want, w.runEntry().State)
 		})
-		require.Equal(t, contract.EntryUnreachable, w.runEntry().State)
-		require.EqualValues(t, 1, w.free, "the unit passes on at once")
-		require.Equal(t, began.Add(day), w.hold.EndedAt)
-	})
+		t.Run(fmt.Sprint(code, " at the offer"), func(t *testing.T) {
+			w := joined(t)
+			w.at(day, func() {
+				w.send = never
+				w.SignalWorkflow(contract.SignalOffered, w.offer(holdID))
+			})
+			require.Equal(t, want, w.runEntry().State)
+			require.EqualValues(t, 1, w.free, "the unit passes on at once")
+			require.Equal(t, began.Add(day), w.hold.EndedAt)
+		})
+	}
 }
 
 func TestEntryTextIsTriedAgain(t *testing.T) {
@@ -244,32 +246,6 @@ func TestEntryTextIsTriedAgain(t *testing.T) {
 	require.Equal(t, contract.EntryLapsed, w.runEntry().State)
 	require.Equal(t, 3, w.called("told ok"), "told before each attempt")
 	require.Equal(t, began.Add(day+15*time.Second+15*time.Minute), w.hold.EndedAt, "the window runs from the text, not from the offer")
-}
-
-func TestEntryOfferOfAPausedSKUIsToldWhenItResumes(t *testing.T) {
-	w := joined(t)
-	w.at(day, func() {
-		w.paused = true
-		w.SignalWorkflow(contract.SignalOffered, w.offer(holdID))
-	})
-	w.at(day+time.Hour, func() {
-		require.NotContains(t, w.causesOfTexts(), sms.CauseOffer)
-		w.paused = false
-		w.SignalWorkflow(contract.SignalOffered, contract.Offered{HoldID: holdID})
-	})
-	require.Equal(t, contract.EntryLapsed, w.runEntry().State)
-	require.Equal(t, began.Add(day+time.Hour+15*time.Minute), w.hold.EndedAt)
-	require.Contains(t, w.causesOfTexts(), sms.CauseOffer)
-}
-
-func TestEntryOfferAfterTheSaleIsNotTold(t *testing.T) {
-	w := joined(t)
-	w.at(day, func() {
-		w.saleEnds = true
-		w.SignalWorkflow(contract.SignalOffered, w.offer(holdID))
-	})
-	require.Equal(t, contract.EntryLapsed, w.runEntry().State)
-	require.Equal(t, []string{sms.CauseJoined}, w.causesOfTexts())
 }
 
 func TestEntryTTLWaitsForTheOffer(t *testing.T) {

@@ -2,6 +2,8 @@ package workflows_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"holdfast/contract"
@@ -72,8 +74,13 @@ func (w *world) Told(_ context.Context, req redis.ToldRequest) (redis.HoldOutcom
 		case w.saleEnds && !req.Sent:
 			return redis.Ended
 		}
+		if !w.hold.SentAt.IsZero() {
+			return redis.OK
+		}
 		wait := req.Window
-		if !req.Sent {
+		if req.Sent {
+			w.hold.SentAt = w.Now()
+		} else {
 			wait += req.SentGrace
 		}
 		w.hold.Deadline = w.Now().Add(wait)
@@ -84,20 +91,50 @@ func (w *world) Told(_ context.Context, req redis.ToldRequest) (redis.HoldOutcom
 	})
 }
 
-func (w *world) Lapse(context.Context, redis.LapseRequest) (redis.HoldOutcome, error) {
-	return w.holdVerb("lapse", chair, func(*shelf) redis.Verdict {
+func (w *world) Lapse(_ context.Context, req redis.LapseRequest) (redis.HoldOutcome, error) {
+	name := "lapse"
+	if req.NotTold {
+		name = "lapse not told"
+	}
+	return w.holdVerb(name, chair, func(*shelf) redis.Verdict {
 		switch {
 		case w.hold.State == contract.HoldProvisional, w.hold.State == contract.HoldHeld:
 			return redis.Claimed
 		case w.hold.State != contract.HoldOffered:
 			return redis.Existing
-		case w.Now().Before(w.hold.Deadline):
+		case w.Now().Before(w.hold.Deadline) && !(req.NotTold && w.hold.SentAt.IsZero()):
 			return redis.Early
 		}
+		if req.NotTold {
+			w.endHold(contract.HoldLapsed, contract.ReasonNotTold)
+			w.entry.State = contract.EntryWaiting
+			return redis.OK
+		}
 		w.endHold(contract.HoldLapsed, "lapsed")
-		w.entry.State = contract.EntryLapsed
+		w.missTurn()
 		return redis.OK
 	})
+}
+
+// missTurn keeps the place as often as missedKeep allows.
+func (w *world) missTurn() {
+	switch {
+	case w.entry.Leaving:
+		w.entry.State = contract.EntryLeft
+	case w.entry.Missed >= w.missedKeep:
+		w.entry.State = contract.EntryLapsed
+	default:
+		w.entry.Missed++
+		w.entry.State = contract.EntryWaiting
+	}
+}
+
+// Signal notes what an entry is told by a hold.
+func (w *world) Signal(_ context.Context, id, signal string, arg any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.signals = append(w.signals, fmt.Sprintf("%s %s %+v", id, signal, arg))
+	return w.noEntry
 }
 
 func (w *world) ReadEntry(context.Context, string, string) (redis.Entry, bool, error) {
@@ -114,6 +151,9 @@ func (w *world) Snapshot(context.Context, string) (redis.Counters, contract.Abou
 }
 
 func (w *world) Token(holdID string, expires time.Time) (string, error) {
+	if w.noLinks {
+		return "", errors.New("no key to sign with")
+	}
 	return holdID + "." + expires.UTC().Format("20060102T150405"), nil
 }
 

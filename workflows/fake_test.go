@@ -29,20 +29,21 @@ type world struct {
 	*testsuite.TestWorkflowEnvironment
 	t *testing.T
 
-	mu        sync.Mutex
-	calls     []string // verbs in order, with what they answered
-	down      func(verb string) error
-	shelf                       // of the chair, and of every SKU that more has not
-	more      map[string]*shelf // of a cart's other SKUs
-	entry     *redis.Entry
-	paused    bool
-	saleEnds  bool
-	noRecord  bool
-	ghosts    []string             // SKUs that were never opened
-	mapless   bool                 // the map of all SKUs was not read whole
-	released  redis.ReleaseRequest // the last one
-	quiet     time.Time            // until then a reopened gate expires nothing
-	onConfirm func(redis.ConfirmRequest)
+	mu         sync.Mutex
+	calls      []string // verbs in order, with what they answered
+	down       func(verb string) error
+	shelf                        // of the chair, and of every SKU that more has not
+	more       map[string]*shelf // of a cart's other SKUs
+	entry      *redis.Entry
+	missedKeep int64 // as the gate's option
+	paused     bool
+	saleEnds   bool
+	noRecord   bool
+	ghosts     []string             // SKUs that were never opened
+	mapless    bool                 // the map of all SKUs was not read whole
+	released   redis.ReleaseRequest // the last one
+	quiet      time.Time            // until then a reopened gate expires nothing
+	onConfirm  func(redis.ConfirmRequest)
 
 	payments []contract.PaymentInput
 	freeAt   []int64 // units free when each payment got its owner
@@ -57,6 +58,11 @@ type world struct {
 	settings []redis.SettingsRequest
 	checks   int // how often Reconcile was asked for
 	provider provider
+
+	signalled func()   // by each signal
+	noLinks   bool     // no link can be made
+	signals   []string // to entries, as id, name and payload
+	noEntry   error    // what a signal to an entry meets
 
 	tells    func() // gives the shop an endpoint for events
 	starts   int    // attempts to give events their owners
@@ -82,7 +88,7 @@ func newWorld(t *testing.T) *world {
 	texts := &activities.Texts{Guard: guard, Gate: w, Sender: w, Links: w, Words: words, PublicURL: "https://nordlicht.example"}
 	stock := &activities.Stock{Guard: guard, Gate: w}
 	refunds := &activities.Refunds{Port: &w.provider}
-	for _, a := range []any{holds, entries, texts, stock, refunds, &activities.Attempts{Port: &w.provider}, &activities.EventStarts{Owners: w}, &activities.Deliveries{Sender: &w.endpoint}} {
+	for _, a := range []any{holds, entries, texts, stock, refunds, &activities.Attempts{Port: &w.provider}, &activities.EventStarts{Owners: w}, &activities.Claims{Entries: w}, &activities.Deliveries{Sender: &w.endpoint}} {
 		w.RegisterActivity(a)
 	}
 	w.tells = func() { holds.Tell, entries.Tell, texts.Tell, stock.Tell, refunds.Tell = true, true, true, true, true }
@@ -93,6 +99,14 @@ func newWorld(t *testing.T) *world {
 func (w *world) Now() time.Time { return w.TestWorkflowEnvironment.Now().UTC() }
 
 func (w *world) at(d time.Duration, do func()) { w.RegisterDelayedCallback(do, d) }
+
+// SignalWorkflow hides the environment's, which counts nothing.
+func (w *world) SignalWorkflow(name string, input any) {
+	if w.signalled != nil {
+		w.signalled()
+	}
+	w.TestWorkflowEnvironment.SignalWorkflow(name, input)
+}
 
 // verb notes a call; do runs unless the gate is down.
 func (w *world) verb(name string, do func() redis.Verdict) (redis.Base, error) {

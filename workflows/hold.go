@@ -131,6 +131,7 @@ func (h *hold) run() (contract.HoldResult, error) {
 	if err := h.adopt(); err != nil {
 		return contract.HoldResult{}, err
 	}
+	h.tellEntry()
 	for !h.status.State.Ended() {
 		err := workflow.Await(h.ctx, func() bool { return h.lineReady() || h.pending() || h.deadline.due() || h.cancelled() })
 		if err == nil {
