@@ -72,7 +72,7 @@ var keys = []key{
 	{name: "join.workers", def: 32, rule: whole(1, 1000), doc: "Workflows of entries that one door starts at once."},
 	{name: "join.per_phone", def: 20, rule: whole(0, 1_000_000), doc: "Joins of one number a day, of all SKUs. 0: no limit."},
 	{name: "join.per_address", def: 300, rule: whole(0, 1_000_000), doc: "Joins from one address an hour, without a key; a carrier's customers may share one. 0: no limit."},
-	{name: "missed.keep", def: 0, rule: missedKeep(), doc: "How many missed turns an entry survives."},
+	{name: "missed.keep", def: 1, rule: whole(0, 100), doc: "How many turns a person may miss and still keep their place, for the next restock. 0: the first missed turn ends the entry."},
 
 	{name: "sms.provider", def: "", rule: oneOf("twilio", "console"), doc: "Who sends the texts; never guessed. `console` prints them."},
 	{name: "sms.segments_per_second", def: 1.0, rule: rate(), doc: "Rate limit of all workers together, in segments."},

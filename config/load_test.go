@@ -117,7 +117,7 @@ func TestDefaults(t *testing.T) {
 	require.Empty(t, cfg.Secrets.PayloadKeys)
 	require.Equal(t, 10, cfg.HTTP.DrainSeconds)
 	require.Equal(t, Join{MaxBacklog: 5000, Workers: 32, PerPhone: 20, PerAddress: 300}, cfg.Join)
-	require.Zero(t, cfg.Missed.Keep)
+	require.Equal(t, 1, cfg.Missed.Keep)
 	require.Equal(t, time.Minute, cfg.SMS.SentGrace)
 	require.InDelta(t, 1, cfg.SMS.SegmentsPerSecond, 0)
 }
@@ -130,7 +130,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 		"redis.addrs": "10.0.0.1:1, 10.0.0.2:2", "redis.tls": "true", "redis.db": "0", "gate.reopen_wait": "77s",
 		"temporal.address": "t.example:7233", "metrics.skus": "CHAIR, TEE", "sms.twilio.base_url": "http://127.0.0.1:9", "phone.default_region": "NL",
 		"http.trusted_proxies": "10.0.0.7,192.0.2.0/24", "sms.allowed_regions": "US,CA",
-		"shop.locale": "de-AT", "missed.keep": "0", "worker.deployment": "shop-eu", "worker.build_id": "v1.2+3", "sms.segments_per_second": "2.5", "secrets.links": "1:aaaaaaaaaaaaaaaa,2:bbbbbbbbbbbbbbbb",
+		"shop.locale": "de-AT", "missed.keep": "3", "worker.deployment": "shop-eu", "worker.build_id": "v1.2+3", "sms.segments_per_second": "2.5", "secrets.links": "1:aaaaaaaaaaaaaaaa,2:bbbbbbbbbbbbbbbb",
 		"secrets.api_keys": "a:aaaaaaaaaaaaaaaa,b:bbbbbbbbbbbbbbbb", "secrets.inventory": "whsec_YWFhYWFhYWFhYWFhYWFhYQ==",
 		"temporal.ui_origins": "http://a.example,https://b.example:8443", "secrets.payload_keys": "b:" + keyB + ",a:" + keyA,
 		"payment.webhook.secrets": "whsec_a,whsec_b", "payment.stripe.webhook_secrets": "whsec_c,whsec_d", "payment.stripe.base_url": "http://127.0.0.1:8", "payment.stripe.unnamed": "ignore",
@@ -138,7 +138,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 	}
 	want := map[string]any{
 		"http.trusted_proxies": []string{"10.0.0.7", "192.0.2.0/24"}, "sms.allowed_regions": []string{"US", "CA"},
-		"redis.addrs": []string{"10.0.0.1:1", "10.0.0.2:2"}, "metrics.skus": []string{"CHAIR", "TEE"}, "redis.tls": true, "redis.db": 0, "missed.keep": 0,
+		"redis.addrs": []string{"10.0.0.1:1", "10.0.0.2:2"}, "metrics.skus": []string{"CHAIR", "TEE"}, "redis.tls": true, "redis.db": 0, "missed.keep": 3,
 		"gate.reopen_wait": 77 * time.Second, "sms.segments_per_second": 2.5,
 		"secrets.links":    []string{"1:aaaaaaaaaaaaaaaa", "2:bbbbbbbbbbbbbbbb"},
 		"secrets.api_keys": []string{"a:aaaaaaaaaaaaaaaa", "b:bbbbbbbbbbbbbbbb"}, "secrets.inventory": []string{"whsec_YWFhYWFhYWFhYWFhYWFhYQ=="},
@@ -170,12 +170,10 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 		require.Equal(t, EnvName(name), cfg.sources[name])
 	}
 
-	// Two that take no other value than their default, seen by the refusal.
-	environ(t, map[string]string{"missed.keep": "1", "redis.db": "-1"})
+	// One that takes no other value than its default, seen by the refusal.
+	environ(t, map[string]string{"redis.db": "-1"})
 	_, err = Load("", nil)
-	wrong := problems(t, err)
-	require.Equal(t, "HOLDFAST_MISSED_KEEP", wrong["missed.keep"].Source)
-	require.Equal(t, "HOLDFAST_REDIS_DB", wrong["redis.db"].Source)
+	require.Equal(t, "HOLDFAST_REDIS_DB", problems(t, err)["redis.db"].Source)
 }
 
 func TestFileThenEnvironmentThenFlags(t *testing.T) {

@@ -92,10 +92,6 @@ func maxAge() rule {
 	})
 }
 
-func missedKeep() rule {
-	return must("0: keeping a place after a missed turn comes with a later version", func(v int, _ *Config) bool { return v == 0 })
-}
-
 func rate() rule {
 	return must("more than 0, at most 10000", func(v float64, _ *Config) bool {
 		return !math.IsNaN(v) && v > 0 && v <= 10_000

@@ -56,7 +56,7 @@ var bad = map[string][]string{
 	"join.per_address":        {"-1", ""},
 	"sms.segments_a_day":      {"-1", ""},
 	"sms.allowed_regions":     {"us", "XX", "US,", "USA"},
-	"missed.keep":             {"1", "-1", ""},
+	"missed.keep":             {"101", "-1", ""},
 	"sms.provider":            {"", "Twilio", "none"},
 	"sms.segments_per_second": {"0", "-1", "NaN", "Inf", ""},
 	"sms.sent_grace":          {"-1s", "61m", "1500ms", ""},

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -71,8 +72,12 @@ func TestTheShopIsToldTheStory(t *testing.T) {
 	a, err = h.shop.Call(ctx, http.MethodPost, "/v1/holds/"+pressed.HoldID+"/release", map[string]any{})
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, a.Status, a)
-	_, err = h.entryState(ctx, dan.EntryID, "lapsed")
-	require.NoError(t, err)
+	require.NoError(t, until(ctx, "Dan's offer has lapsed", func() error {
+		if _, ok := h.lapse(t, sku); !ok {
+			return errors.New("not yet")
+		}
+		return nil
+	}))
 
 	// Money that came late goes back.
 	late, err := h.shop.Confirm(ctx, pressed.HoldID, "pay_3")

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -143,11 +144,21 @@ var pathsOfAWorkingHouse = []path{
 		entry := p.joined(t, p.shop, "hold-expired", 3)
 		hold := p.pressed(t, "hold-expired", entry)
 		p.decline(t, hold)
+		_, err := p.entryState(t.Context(), entry, "waiting")
+		require.NoError(t, err)
+		p.leave(t, entry)
 		p.ended(t, "entry-hold-ended", entry)
 	}},
 	{"entry-lapsed", func(t *testing.T, p *play) {
 		door := p.door(t, "HOLDFAST_OFFER_WINDOW", "5s", "HOLDFAST_SMS_SENT_GRACE", "1s")
 		entry := p.joined(t, door, "lapsed", 4)
+		require.NoError(t, p.shop.Restock(t.Context(), "lapsed", 1))
+		require.NoError(t, until(t.Context(), "the first turn has passed", func() error {
+			if _, ok := p.lapse(t, "lapsed"); !ok {
+				return errors.New("not yet")
+			}
+			return nil
+		}))
 		require.NoError(t, p.shop.Restock(t.Context(), "lapsed", 1))
 		p.ended(t, "entry-lapsed", entry)
 	}},

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -72,8 +73,12 @@ func TestLinks(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, h.shop.Restock(ctx, sku, 2))
 	links[idler.EntryID], links[dreamer.EntryID] = h.link(t, idler), expired(t, h, dreamer)
-	_, err = h.entryState(ctx, idler.EntryID, "lapsed")
-	require.NoError(t, err)
+	require.NoError(t, until(ctx, "the idler's turn has passed", func() error {
+		if _, ok := h.lapse(t, sku); !ok {
+			return errors.New("not yet")
+		}
+		return nil
+	}))
 	honest := map[string]string{}
 	h.untouched(t, sku, func() {
 		for name, id := range map[string]string{"sold": buyer.EntryID, "lapsed": idler.EntryID, "expired": dreamer.EntryID} {

@@ -203,6 +203,25 @@ func TestBrokenFactsAreReported(t *testing.T) {
 			func(f *Facts) { edit(f.Holds, "hold_ben", func(h *Hold) { h.Entry = "entry_ada" }) },
 			"order", "hold_ben", "one offer to entry entry_ada, while it waits", "left false, offered before true",
 		},
+		"a missed turn before the next restock": {
+			func(f *Facts) {
+				f.Ledger = append(f.Ledger,
+					Line{ID: "lapse", At: at(12), N: 13, Verb: "lapse", Kind: "lapsed", State: "lapsed", Units: 1, Ref: "hold_ben"},
+					Line{ID: "again", At: at(13), N: 14, Verb: "offer", Kind: "offered", State: "offered", Units: 1, Ref: "hold_ben_2"})
+				f.Holds["hold_ben_2"] = Hold{State: "offered", Units: 1, Person: "ben", Entry: "entry_ben"}
+			},
+			"order", "hold_ben_2", "one offer to entry entry_ben, while it waits", "left false, offered before true",
+		},
+		"a kept place that the next restock passes over": {
+			func(f *Facts) {
+				f.Ledger = append(f.Ledger,
+					Line{ID: "lapse", At: at(12), N: 13, Verb: "lapse", Kind: "lapsed", State: "lapsed", Units: 1, Ref: "hold_ben"},
+					Line{ID: "more", At: at(13), N: 14, Verb: "stock", Kind: "restock", Units: 1, Ref: "event_3"},
+					Line{ID: "past", At: at(13), N: 15, Verb: "offer", Kind: "offered", State: "offered", Units: 1, Ref: "hold_cleo"})
+				f.Holds["hold_cleo"] = Hold{State: "offered", Units: 1, Person: "cleo", Entry: "entry_cleo"}
+			},
+			"order", "entry_ben", "the units of hold_cleo, offer, as the first eligible", "arrived 1800000005000000, passed over at 08:00:13.000 in ledger line past",
+		},
 		"a sealed input that stays": {
 			func(f *Facts) { f.Parcels["s:entry_ada"] = true },
 			"I6", "s:entry_ada", "nothing kept of what has left the outbox", "a parcel",
