@@ -61,6 +61,10 @@ func (d *Door) postTextStatus(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
+	if !d.isNews(r.Context(), entry, status) {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
 	if err := d.launcher.Signal(r.Context(), entry, contract.SignalTextStatus, status); err != nil && !errors.Is(err, launch.ErrNoOwner) {
 		return err
 	}
