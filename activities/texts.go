@@ -73,9 +73,20 @@ func (a *Texts) SendJoined(ctx context.Context, in JoinedTextInput) (TextResult,
 	if err != nil {
 		return TextResult{}, a.gateError(ctx, in.SKU, "read entry of", err)
 	}
-	if !ok || (entry.State != contract.EntryWaiting && entry.State != contract.EntryOffered) {
+	wants := func(e redis.Entry, ok bool) bool {
+		return ok && (e.State == contract.EntryWaiting || e.State == contract.EntryOffered)
+	}
+	if !wants(entry, ok) {
 		return TextResult{Skipped: true}, nil
 	}
+	gone := false
+	ctx = sms.AskAgain(ctx, func(ctx context.Context) *sms.Error {
+		e, ok, err := a.Gate.ReadEntry(ctx, in.SKU, in.EntryID)
+		if gone = err == nil && !wants(e, ok); err == nil && !gone {
+			return nil
+		}
+		return notSure(err)
+	})
 	title, err := a.title(ctx, in.SKU)
 	if err != nil {
 		return TextResult{}, err
@@ -85,13 +96,25 @@ func (a *Texts) SendJoined(ctx context.Context, in JoinedTextInput) (TextResult,
 		position = entry.Position
 	}
 	link := a.PublicURL + "/w/" + in.EntryID
-	return a.send(ctx, sms.Text{
+	out, err := a.send(ctx, sms.Text{
 		To:      in.Phone,
 		Body:    a.Words.Joined(in.values(title, link), position),
 		Link:    link,
 		Cause:   sms.CauseJoined,
 		EntryID: in.EntryID,
 	})
+	if gone {
+		return TextResult{Skipped: true}, nil
+	}
+	return out, err
+}
+
+// notSure is why a text that has waited is not sent now.
+func notSure(err error) *sms.Error {
+	if err == nil {
+		return &sms.Error{Class: sms.Later, Reason: "no longer wanted"}
+	}
+	return &sms.Error{Class: sms.Later, Reason: "whether it is still wanted is not known: " + err.Error()}
 }
 
 // OfferTextInput asks for the text that tells of an offer.
@@ -103,7 +126,8 @@ type OfferTextInput struct {
 }
 
 // SendOffer tells the gate, then sends the offer's text, in each attempt: an
-// offer that has ended, is pressed or may not be told is not texted.
+// offer that has ended, is pressed or may not be told is not texted. A text that has
+// waited for its turn is asked for again: nobody who has left meanwhile gets it.
 func (a *Texts) SendOffer(ctx context.Context, in OfferTextInput) (TextResult, error) {
 	told, err := a.Gate.Told(ctx, in.request(false))
 	if err != nil {
@@ -125,6 +149,18 @@ func (a *Texts) SendOffer(ctx context.Context, in OfferTextInput) (TextResult, e
 		return TextResult{}, temporal.NewApplicationErrorWithOptions(err.Error(), contract.ErrBadRequest,
 			temporal.ApplicationErrorOptions{NonRetryable: true, Cause: err})
 	}
+	gone := false
+	ctx = sms.AskAgain(ctx, func(ctx context.Context) *sms.Error {
+		again, err := a.Gate.Told(ctx, in.request(false))
+		if err == nil {
+			hold = a.holdOutcome(again)
+			gone = again.Verdict != redis.OK
+		}
+		if err == nil && !gone {
+			return nil
+		}
+		return notSure(err)
+	})
 	window, link := min(seconds(in.Settings.WindowSeconds), told.Left), a.PublicURL+"/r/"+token
 	out, err := a.send(ctx, sms.Text{
 		To:       in.Phone,
@@ -136,6 +172,9 @@ func (a *Texts) SendOffer(ctx context.Context, in OfferTextInput) (TextResult, e
 		Validity: window,
 	})
 	out.Hold = hold
+	if gone {
+		return TextResult{Skipped: true, Hold: hold}, nil
+	}
 	return out, err
 }
 

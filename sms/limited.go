@@ -37,7 +37,11 @@ const (
 // whether it was an attack or a good day is for a person to say.
 func (l *Limited) Send(ctx context.Context, t Text) (Receipt, error) {
 	n := Segments(t.Body)
-	if err := l.wait(ctx, n); err != nil {
+	waited, err := l.wait(ctx, n)
+	if err == nil && waited {
+		err = stillWanted(ctx)
+	}
+	if err != nil {
 		return Receipt{}, err
 	}
 	if err := l.spend(ctx, n); err != nil {
@@ -50,23 +54,45 @@ func (l *Limited) Send(ctx context.Context, t Text) (Receipt, error) {
 	return receipt, err
 }
 
-func (l *Limited) wait(ctx context.Context, n int) error {
+// wait answers whether the text had to.
+func (l *Limited) wait(ctx context.Context, n int) (waited bool, err error) {
 	for {
 		wait, err := l.Meter.Take(ctx, n, l.PerSecond)
 		switch {
 		case err != nil:
-			return &Error{Class: Later, Reason: "the rate of texts is not known: " + err.Error()}
+			return waited, &Error{Class: Later, Reason: "the rate of texts is not known: " + err.Error()}
 		case wait == 0:
-			return nil
+			return waited, nil
 		case wait > mostWait:
-			return &Error{Class: Later, Reason: "its turn is later", RetryAfter: wait}
+			return waited, &Error{Class: Later, Reason: "its turn is later", RetryAfter: wait}
 		}
+		waited = true
 		select {
 		case <-ctx.Done():
-			return &Error{Class: Later, Reason: "the wait for its turn was cut short: " + ctx.Err().Error()}
+			return waited, &Error{Class: Later, Reason: "the wait for its turn was cut short: " + ctx.Err().Error()}
 		case <-time.After(wait):
 		}
 	}
+}
+
+type askKey struct{}
+
+// AskAgain has ask called once a text has waited for its turn, right before it is
+// sent: what was true of its person then need not be now. An error of ask is that of
+// the send.
+func AskAgain(ctx context.Context, ask func(context.Context) *Error) context.Context {
+	return context.WithValue(ctx, askKey{}, ask)
+}
+
+func stillWanted(ctx context.Context) error {
+	ask, ok := ctx.Value(askKey{}).(func(context.Context) *Error)
+	if !ok {
+		return nil
+	}
+	if err := ask(ctx); err != nil {
+		return err
+	}
+	return nil
 }
 
 func (l *Limited) spend(ctx context.Context, n int) error {
