@@ -146,6 +146,9 @@ local function miss_turn(id, tell)
   if tell then outbox_add('e:' .. id) end
 end
 
+-- Who missed a turn of this generation gets no second one in it.
+local function turned(e) return e[E_HOLD] ~= '' and e[E_GEN] == S.gen end
+
 -- The turn was not missed: nobody was told of it. The entry keeps its place and what
 -- it may miss, and waits for the next generation, or in a newer one than the offer's
 -- for its turn in that.
