@@ -15,7 +15,24 @@ func (g *Gate) Reserve(ctx context.Context, req ReserveRequest) (HoldOutcome, er
 		return HoldOutcome{}, err
 	}
 	r, err := g.run(ctx, verbReserve, req.SKU, req.HoldID, req.Units, req.Person, bit(req.Press), req.Actor, cartText(req.Cart))
-	return g.holdOutcome(req.SKU, req.HoldID, r, err)
+	out, err := g.holdOutcome(req.SKU, req.HoldID, r, err)
+	if err == nil && out.Verdict == OK && r.str(5) == "" {
+		out.Hold = asked(req, out, r.int(6))
+	}
+	return out, err
+}
+
+// asked is the record that walk_in.lua has just written. It does not send it back:
+// to read it would cost the caller a tenth of the whole call.
+func asked(req ReserveRequest, out HoldOutcome, generation int64) Hold {
+	h := Hold{
+		ID: req.HoldID, SKU: req.SKU, State: contract.HoldProvisional, Units: req.Units, Person: req.Person, Generation: generation,
+		CreatedAt: out.Now, Deadline: out.Now.Add(out.Left), Version: 1,
+	}
+	if cartText(req.Cart) != "" {
+		h.Cart = req.Cart
+	}
+	return h
 }
 
 // AdoptHold makes a provisional hold held. OK: held, Left until its deadline.

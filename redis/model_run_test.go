@@ -117,6 +117,7 @@ func (r *run) steps() map[string]func(*rapid.T) {
 		"pause":       r.stepPause,
 		"drain":       r.stepDrain,
 		"snapshot":    r.stepSnapshot,
+		"rush":        r.stepRush,
 	}
 }
 

@@ -3,6 +3,8 @@ package redis
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -108,7 +110,10 @@ func (r *run) acks(rt *rapid.T, id string) {
 }
 
 func (r *run) stepAdoptOffer(rt *rapid.T) {
-	id := r.pick(rt, r.holds, contract.HoldID)
+	r.adoptsOffer(rt, r.pick(rt, r.holds, contract.HoldID))
+}
+
+func (r *run) adoptsOffer(rt *rapid.T, id string) {
 	out := must[HoldOutcome](r.fixture)(r.g.AdoptOffer(context.Background(), r.sku, id))
 	r.m.sweep()
 	want := Unknown
@@ -122,7 +127,10 @@ func (r *run) stepAdoptOffer(rt *rapid.T) {
 func (r *run) stepLeave(rt *rapid.T) {
 	id := r.pick(rt, r.entries, contract.EntryID)
 	state := rapid.SampledFrom([]contract.EntryState{contract.EntryLeft, contract.EntryExpired, contract.EntryRemoved}).Draw(rt, "end")
-	owner := rapid.Bool().Draw(rt, "by its workflow")
+	r.leaves(rt, id, state, rapid.Bool().Draw(rt, "by its workflow"))
+}
+
+func (r *run) leaves(rt *rapid.T, id string, state contract.EntryState, owner bool) {
 	out := must[EntryOutcome](r.fixture)(r.g.Leave(context.Background(), LeaveRequest{SKU: r.sku, EntryID: id, State: state, Owner: owner}))
 	r.m.sweep()
 	r.did(rt, "leave", out.Verdict, r.m.leave(id, state, owner))
@@ -245,6 +253,33 @@ func (r *run) stepDrain(rt *rapid.T) {
 		got = append(got, member)
 	}
 	require.Equal(rt, r.m.drain(), got)
+}
+
+// stepRush sends the line home and tells everybody everything, and then sells to
+// walk-ins, some of whom let their lease end while somebody joins.
+func (r *run) stepRush(rt *rapid.T) {
+	for _, id := range r.entries {
+		if r.m.entries[id].state.Live() {
+			r.leaves(rt, id, contract.EntryLeft, true)
+		}
+	}
+	for _, member := range slices.Sorted(maps.Keys(r.m.outbox)) {
+		if id := member[2:]; member[0] == 'o' {
+			r.adoptsOffer(rt, id)
+		} else {
+			r.acks(rt, id)
+		}
+	}
+	r.n++
+	r.stockEvent(rt, contract.StockEvent{EventID: fmt.Sprint("rush", r.n), Kind: contract.StockRestock, Units: 3})
+	r.takes(rt, r.id(contract.HoldID), r.person(rt))
+	if rapid.Bool().Draw(rt, "a lease ends") {
+		r.move(testLease)
+	}
+	if rapid.Bool().Draw(rt, "somebody joins") {
+		r.stepJoin(rt)
+	}
+	r.takes(rt, r.id(contract.HoldID), r.person(rt))
 }
 
 // stepSnapshot looks at the counters, two times in three when a lease has just ended.

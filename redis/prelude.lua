@@ -13,11 +13,12 @@
 -- A script is made anew at each call, and making its functions costs as much as
 -- reading its keys. So what follows is in parts, and reserve decides the refusal
 -- and the walk-in, which a stampede is made of, before it has made the rest:
--- prelude, refusal, records, walk_in, settle, reserve. Any other verb is prelude,
+-- prelude, refusal, walk_in, records, settle, reserve. Any other verb is prelude,
 -- records, settle and its own file.
-local K_STOCK, K_HOLDS, K_LINE, K_FRESH = KEYS[1], KEYS[2], KEYS[5], KEYS[6]
-local K_LEASES, K_OUTBOX, K_PARKED, K_OFFERS, K_LIMITED = KEYS[7], KEYS[8], KEYS[13], KEYS[15], KEYS[16]
+local K_STOCK, K_HOLDS, K_LINE, K_FRESH, K_LEASES = KEYS[1], KEYS[2], KEYS[5], KEYS[6], KEYS[7]
+local K_OUTBOX, K_LEDGER, K_PARKED, K_TALLY, K_OFFERS, K_LIMITED = KEYS[8], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16]
 local LEASE, FENCED = ARGV[3] + 0, ARGV[6] == '1'
+local function int(x) return string.format('%.0f', x) end
 
 -- Stock: read once, written once. What only changes ask for is read by records
 -- and settle.

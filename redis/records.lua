@@ -1,7 +1,7 @@
 -- What every verb that decides more than a plain refusal needs: the rest of the
 -- stock, the records, the ledger, and who is eligible.
 local K_ENTRIES, K_PEOPLE, K_PARCELS, K_EVENTS = KEYS[3], KEYS[4], KEYS[9], KEYS[10]
-local K_PURGE, K_LEDGER, K_TALLY = KEYS[11], KEYS[12], KEYS[14]
+local K_PURGE = KEYS[11]
 local NONCE, NUMBER, KEEP, KEEP_SALE = ARGV[1], ARGV[2], ARGV[4] + 0, ARGV[5] + 0
 local MAX_AGE, MISSED_KEEP = ARGV[8] + 0, ARGV[9] + 0
 
@@ -11,7 +11,6 @@ local BACK_MS = 120000 -- an offer that comes back from a dead press can be pres
 
 local function arg(i) return ARGV[9 + i] end
 local function num(i) return tonumber(ARGV[9 + i]) end
-local function int(x) return string.format('%.0f', x) end
 
 local function read_stock(names)
   local v = redis.call('HMGET', K_STOCK, unpack(names))

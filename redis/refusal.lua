@@ -5,7 +5,7 @@
 if SHUT then return SHUT end
 if not JUMPED and S.on_hand <= S.held + S.offered and S.paused == 0 and not ENDED and S.limit == 0 and S.look == 0 and ARGV[13] ~= '1' and
   redis.call('HEXISTS', K_HOLDS, ARGV[10]) == 0 and (S.held == 0 or redis.call('ZCOUNT', K_LEASES, '-inf', NOW) == 0) and
-  (S.woke + 1000 > NOW or redis.call('ZCARD', K_OUTBOX) + redis.call('ZCARD', K_OFFERS) == 0) and
+  (S.woke + 1000 > NOW or redis.call('EXISTS', K_OUTBOX, K_OFFERS) == 0) and
   (S.green == 0 or NOW < S.green_at + LEASE) then
   local line, fresh = redis.call('ZCARD', K_LINE), redis.call('ZCARD', K_FRESH)
   local theirs = S.offered > 0 or line > 0

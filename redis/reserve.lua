@@ -34,5 +34,19 @@ end
 if h and (state ~= 'swept' or press) then return finish_hold('existing', h) end
 -- With no limit each of the line takes a unit at least.
 if line_first() and (S.limit > 0 or redis.call('ZCARD', K_LINE) < available()) then return finish_hold('again', nil) end
-local verdict, record, people = walk_in(id, units, arg(3), arg(5), h, arg(6))
-return finish(verdict, record and LEASE or 0, NOW, people or 0, record or '')
+
+local function refuse(verdict, people) return finish(verdict, 0, NOW, people or 0, '') end
+local person = arg(3)
+if S.paused == 1 then return refuse('paused') end
+if ENDED then return refuse('sale-ended') end
+if room(person) < units then return refuse('limit-reached') end
+if open_to_all() < units then
+  return refuse((S.offered > 0 or someone_eligible()) and 'reserved-for-line' or 'sold-out', waiting())
+end
+h = afresh(h, new_hold('provisional', units, person, '', S.gen, NOW + LEASE, arg(6)))
+add('held', units)
+count(person, units)
+put_hold(id, h)
+redis.call('ZADD', K_LEASES, h[H_DEADLINE], id)
+hold_line('reserve', 'walk-in', id, h, arg(5))
+return finish_hold('ok', h)

@@ -57,7 +57,7 @@ var (
 	verbStock      = load("stock")
 	verbJoin       = load("join")
 	verbLeave      = load("leave")
-	verbReserve    = load("reserve", "prelude", "refusal", "records", "walk_in", "settle", "reserve")
+	verbReserve    = load("reserve", "prelude", "refusal", "walk_in", "records", "settle", "reserve")
 	verbAdoptHold  = load("adopt_hold")
 	verbAdoptEntry = load("adopt_entry")
 	verbAdoptOffer = load("adopt_offer")
