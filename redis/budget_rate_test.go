@@ -3,6 +3,7 @@ package redis
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -13,16 +14,22 @@ import (
 	"holdfast/contract"
 )
 
-const (
-	rateOfOne   = 0.6 // of a one-line script: the aim
-	refusalRate = 0.35
-	winRate     = 0.18
-)
+// rateOfOne is the aim, as a share of the rate of a one-line script. rateBounds are
+// near what is seen on a busy machine; docs/gate.md says why a win stays below.
+const rateOfOne = 0.6
+
+var rateBounds = []struct {
+	callers      int
+	refusal, win float64
+}{
+	{1, 0.45, 0.35},
+	{16, 0.45, 0.28},
+}
 
 // budgetRate holds refusals and wins against the one-line script and against the
 // least that any verb must do, in turns so that all meet the same machine: called
 // one after another, as a Go benchmark does, and by sixteen at once, which keeps
-// the server busy.
+// the server busy. It logs what each takes of the server by the server's own clock.
 func budgetRate(t *testing.T, rdb *goredis.Client) {
 	line := openSKU(t, rdb, "RATE-LINE", 0)
 	line.fillLine(1000)
@@ -35,31 +42,47 @@ func budgetRate(t *testing.T, rdb *goredis.Client) {
 		func() { require.Equal(t, ReservedForLine, overALine[0].run(line, "")) },
 		func() { require.Equal(t, OK, open.reserve(fresh(contract.HoldID, open.sku), 1).Verdict) },
 	}
-	for _, callers := range []int{1, 16} {
-		var share [5][]float64
+	for _, bound := range rateBounds {
+		callers := bound.callers
+		var share, micros [5][]float64
 		for round := range 16 {
-			var rates [5]float64
+			var rates, took [5]float64
 			for i, op := range ops {
+				require.NoError(t, rdb.ConfigResetStat(t.Context()).Err())
 				rates[i] = rate(op, callers, 400*time.Millisecond)
+				took[i] = scriptMicros(t, rdb)
 			}
 			if round == 0 {
 				continue // it warms everything up
 			}
 			for i := range rates {
-				share[i] = append(share[i], rates[i]/rates[0])
+				share[i], micros[i] = append(share[i], rates[i]/rates[0]), append(micros[i], took[i])
 			}
 			t.Logf("per second: one line %.0f, least of a verb %.0f, least of a win %.0f, refusal %.0f, win %.0f", rates[0], rates[1], rates[2], rates[3], rates[4])
 		}
-		var mid [5]float64
+		var mid, of [5]float64
 		for i := range share {
 			slices.Sort(share[i])
-			mid[i] = share[i][len(share[i])/2]
+			slices.Sort(micros[i])
+			mid[i], of[i] = share[i][len(share[i])/2], micros[i][len(micros[i])/2]
 		}
+		t.Logf("%d callers, µs of the server: one line %.1f, least of a verb %.1f, least of a win %.1f, refusal %.1f, win %.1f", callers, of[0], of[1], of[2], of[3], of[4])
 		t.Logf("%d callers, of the one-line script: least of a verb %.2f, least of a win %.2f, refusal %.2f, win %.2f; the aim is %.1f",
 			callers, mid[1], mid[2], mid[3], mid[4], rateOfOne)
-		require.GreaterOrEqual(t, mid[3], refusalRate, "refusal")
-		require.GreaterOrEqual(t, mid[4], winRate, "win")
+		require.GreaterOrEqual(t, mid[3], bound.refusal, "refusal")
+		require.GreaterOrEqual(t, mid[4], bound.win, "win")
 	}
+}
+
+// scriptMicros is what a run of a script took since the server's figures were reset,
+// by its own clock.
+func scriptMicros(t *testing.T, rdb *goredis.Client) float64 {
+	t.Helper()
+	stats, err := rdb.Info(t.Context(), "commandstats").Result()
+	require.NoError(t, err)
+	us, err := strconv.ParseFloat(regexp.MustCompile(`cmdstat_evalsha:.*usec_per_call=([\d.]+)`).FindStringSubmatch(stats)[1], 64)
+	require.NoError(t, err)
+	return us
 }
 
 // leastOfAVerb is what no verb can do without: its keys, the clock, the fence and
