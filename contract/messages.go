@@ -284,6 +284,10 @@ type StockInput struct {
 	Book StockBook `json:"book"`
 }
 
+// MaxPendingEvents is how many stock events of one SKU may wait for its gate before
+// senders are asked to slow down.
+const MaxPendingEvents = 1000
+
 // StockBook is the durable book of a SKU and answers the query status.
 type StockBook struct {
 	SKU       string       `json:"sku"`

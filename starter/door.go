@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +61,7 @@ type Door struct {
 	health    healthCache
 
 	draining atomic.Bool
+	behind   sync.Map // SKUs whose stock events may have to wait, see roomInBook
 }
 
 // New makes a door. Close ends what it does in the background.

@@ -307,6 +307,13 @@ func (w *workflows) Status(_ context.Context, id string, out any) error {
 		}
 		*out = s
 		return nil
+	case *contract.StockBook:
+		s, ok := w.statuses[id].(contract.StockBook)
+		if !ok {
+			return launch.ErrNoOwner
+		}
+		*out = s
+		return nil
 	case *contract.EventStatus:
 		s, ok := w.statuses[id].(contract.EventStatus)
 		if !ok {

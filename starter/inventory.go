@@ -88,6 +88,9 @@ func (d *Door) postInventory(w http.ResponseWriter, r *http.Request) error {
 		if err := d.claimEvent(look, sku, ev); err != nil {
 			return err
 		}
+		if err := d.roomInBook(look, sku); err != nil {
+			return err
+		}
 		if err := d.launcher.StockEvent(ctx, sku, ev); err != nil {
 			return err
 		}
@@ -97,6 +100,7 @@ func (d *Door) postInventory(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case !decided:
+		d.behind.Store(sku, true)
 		return writeJSON(w, http.StatusAccepted, eventView{EventID: ev.EventID})
 	case out.Movement != ev.Movement():
 		return eventReused(sku, ev)
@@ -192,8 +196,10 @@ func (d *Door) eventOutcome(ctx context.Context, sku, eventID string) (redis.Sto
 	switch {
 	case errors.As(err, &closed):
 		d.metClosed(closed)
+		d.behind.Store(sku, true)
 		return out, false, nil
 	case errors.Is(err, redis.ErrUnavailable):
+		d.behind.Store(sku, true)
 		return out, false, nil
 	}
 	return out, decided, err
