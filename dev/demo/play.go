@@ -199,7 +199,7 @@ func (p *play) buy(ctx context.Context, who *person) error {
 	if holdID == "" {
 		return fmt.Errorf("%s was led to %q, which names no hold", who.name, pressed.To)
 	}
-	a, err := p.shop.Confirm(ctx, holdID, "pay_"+strings.ToLower(who.name)+"_"+shop.Token()[:8])
+	a, err := p.shop.Confirm(ctx, holdID, paymentRef(who.name))
 	if err != nil {
 		return err
 	}
@@ -214,6 +214,11 @@ func (p *play) buy(ctx context.Context, who *person) error {
 		return fmt.Errorf("%s's hold page does not say that it is bought: %q", who.name, page.Text)
 	}
 	return nil
+}
+
+// paymentRef has the form of every provider's references, Stripe's among them.
+func paymentRef(name string) string {
+	return "pi_demo_" + strings.ToLower(name) + "_" + shop.Token()[:8]
 }
 
 // leave presses the button of a person's page in the line.

@@ -106,7 +106,7 @@ func (p *play) declinedCard(ctx context.Context) error {
 		}},
 		{"Ben joins the line", func() error { return p.joinAll(ctx, sku, ben) }},
 		{"Ada's card is declined for good", func() error {
-			a, err := p.shop.Declined(ctx, hold.HoldID, "pay_"+shop.Token())
+			a, err := p.shop.Declined(ctx, hold.HoldID, paymentRef("Ada"))
 			if err != nil {
 				return err
 			}
