@@ -69,13 +69,13 @@ func pauseAfter(attempt int32, asked time.Duration) time.Duration {
 // DeliverEvent sends an event once. What a repeat cannot mend is final.
 func (a *Deliveries) DeliverEvent(ctx context.Context, in contract.EventInput) error {
 	if a.Sender == nil {
-		return temporal.NewApplicationErrorWithOptions("events.url is not set any more: set it, or discard the event", contract.ErrEventLater, temporal.ApplicationErrorOptions{})
+		return temporal.NewApplicationErrorWithOptions("events.url is not set any more: set it, or discard the event", contract.ErrEventLater, passing(nil))
 	}
 	err := a.Sender.Send(ctx, events.Event{ID: in.EventID, Type: in.Type, Time: in.At, Sequence: in.Sequence, Data: in.Data})
 	if err == nil {
 		return nil
 	}
-	kind, message, opts := contract.ErrEventLater, err.Error(), temporal.ApplicationErrorOptions{}
+	kind, message, opts := contract.ErrEventLater, err.Error(), passing(nil)
 	var refused *events.Error
 	if errors.As(err, &refused) {
 		message = refused.Reason
@@ -90,6 +90,9 @@ func (a *Deliveries) DeliverEvent(ctx context.Context, in contract.EventInput) e
 		if refused.Final {
 			kind, opts.NonRetryable = contract.ErrEventNever, true
 		}
+	}
+	if n := attempt(ctx); worthALine(n) { // the workflow says it louder when it gives up
+		activity.GetLogger(ctx).Warn("the shop does not take an event: sent again for three days", "event", in.EventID, "type", in.Type, "attempt", n, "error", message)
 	}
 	return temporal.NewApplicationErrorWithOptions(message, kind, opts)
 }

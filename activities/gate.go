@@ -41,19 +41,23 @@ func (g Guard) gateError(ctx context.Context, sku, verb string, err error) error
 	if err == nil {
 		return nil
 	}
-	kind := errGate
+	message := verb + " " + sku + ": " + err.Error()
+	kind, opts := errGate, temporal.ApplicationErrorOptions{Cause: err}
 	var closed *redis.ClosedError
 	switch {
 	case errors.As(err, &closed):
-		kind = contract.ErrClosed
+		kind, opts = contract.ErrClosed, passing(err)
 		in := contract.ReconcileInput{SKU: sku, ReopenSeconds: g.ReopenSeconds}
 		if rerr := g.Waker.Reconcile(ctx, in); rerr != nil {
 			activity.GetLogger(ctx).Error("gate closed and its check did not start", "sku", sku, "error", rerr)
 		}
 	case errors.Is(err, redis.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		kind = contract.ErrUnavailable
+		kind, opts = contract.ErrUnavailable, passing(err)
 	}
-	return temporal.NewApplicationErrorWithOptions(verb+" "+sku+": "+err.Error(), kind, temporal.ApplicationErrorOptions{Cause: err})
+	if n := attempt(ctx); kind != errGate && worthALine(n) {
+		activity.GetLogger(ctx).Warn("the gate does not answer: asked again until it does", "sku", sku, "attempt", n, "error", message)
+	}
+	return temporal.NewApplicationErrorWithOptions(message, kind, opts)
 }
 
 // wake passes on that the outbox has something due. A wake that fails is no

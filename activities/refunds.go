@@ -2,8 +2,10 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"holdfast/contract"
@@ -50,8 +52,16 @@ func (a *Refunds) RequestRefund(ctx context.Context, in RequestRefundInput) (Ref
 	case payment.NeedsPerson(err):
 		return RefundRequested{ByHand: err.Error(), Tell: a.Tell}, nil
 	}
-	return RefundRequested{}, temporal.NewApplicationErrorWithOptions(err.Error(), contract.ErrUnavailable,
-		temporal.ApplicationErrorOptions{NextRetryDelay: payment.RetryAfter(err)})
+	opts := passing(nil)
+	opts.NextRetryDelay = payment.RetryAfter(err)
+	var said *payment.Error
+	if errors.As(err, &said) && said.Answer != "" {
+		opts.Details = []any{said.Answer} // the message goes to the log, and the answer may repeat what it got
+	}
+	if n := attempt(ctx); worthALine(n) {
+		activity.GetLogger(ctx).Warn("the provider has not taken a refund: asked again until it does", "payment", in.PaymentID, "attempt", n, "error", err)
+	}
+	return RefundRequested{}, temporal.NewApplicationErrorWithOptions(err.Error(), contract.ErrUnavailable, opts)
 }
 
 // Listens says whether the shop has an endpoint for events.

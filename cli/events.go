@@ -38,16 +38,26 @@ func readEvent(body []byte) (e eventAnswer, err error) {
 	return e, nil
 }
 
-func parkedEvents(ctx context.Context, d *door) ([]json.RawMessage, error) {
-	return listRows(ctx, d, "/v1/events", url.Values{"limit": {mostRows}, "state": {contract.EventParked}}, "events")
+func eventRows(ctx context.Context, d *door, state string) ([]json.RawMessage, error) {
+	return listRows(ctx, d, "/v1/events", url.Values{"limit": {mostRows}, "state": {state}}, "events")
+}
+
+// eventState is what --sending names: events that are still tried, with pauses of up to
+// ten minutes, or an hour when the endpoint asked for it.
+func eventState(sending bool) string {
+	if sending {
+		return contract.EventSending
+	}
+	return contract.EventParked
 }
 
 func (a *app) eventsParked() *cobra.Command {
-	var asJSON bool
+	var asJSON, sending bool
 	cmd := &cobra.Command{
 		Use: "parked", Short: "List the events that were given up after three days",
 		Long: `List the events that the shop's endpoint did not take in three days, or will not
-take at all, newest first. Mend the endpoint, then "holdfast events retry".
+take at all, newest first. Mend the endpoint, then "holdfast events retry". With
+--sending list those that are still tried.
 
 ` + accessByName,
 		Args: cobra.NoArgs,
@@ -56,7 +66,7 @@ take at all, newest first. Mend the endpoint, then "holdfast events retry".
 			if err != nil {
 				return err
 			}
-			rows, err := parkedEvents(cmd.Context(), d)
+			rows, err := eventRows(cmd.Context(), d, eventState(sending))
 			if err != nil {
 				return err
 			}
@@ -67,6 +77,7 @@ take at all, newest first. Mend the endpoint, then "holdfast events retry".
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	cmd.Flags().BoolVar(&sending, "sending", false, "those that are still tried")
 	return cmd
 }
 
@@ -88,17 +99,21 @@ func eventTable(out io.Writer, rows []json.RawMessage) error {
 }
 
 func (a *app) eventsRetry() *cobra.Command {
-	var all bool
+	var all, sending bool
 	cmd := &cobra.Command{
-		Use: "retry ID | --all", Short: "Deliver parked events afresh",
-		Long: `Deliver an event afresh, or with --all every parked one: at once, and then again
-for three days. It is safe to repeat: the shop knows an event by its id.
+		Use: "retry ID | --all [--sending]", Short: "Deliver events afresh",
+		Long: `Deliver an event afresh, or with --all every parked one, with --all --sending every
+one that waits for its next attempt: at once, and then again for three days. It is
+safe to repeat: the shop knows an event by its id.
 
 ` + accessByName,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) == 1) {
 				return usagef("name one event, or --all; \"holdfast events parked\" lists them")
+			}
+			if sending && !all {
+				return usagef("--sending goes with --all; one event is tried in either state")
 			}
 			if len(args) == 1 && !contract.ValidEventID(args[0]) {
 				return usagef("%q is no id of an event, which is event_ and 26 letters; \"holdfast events parked\" lists them", args[0])
@@ -109,7 +124,7 @@ for three days. It is safe to repeat: the shop knows an event by its id.
 			}
 			ids := args
 			if all {
-				if ids, err = parkedIDs(cmd.Context(), d); err != nil {
+				if ids, err = eventIDs(cmd.Context(), d, eventState(sending)); err != nil {
 					return err
 				}
 			}
@@ -117,11 +132,12 @@ for three days. It is safe to repeat: the shop knows an event by its id.
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every parked event")
+	cmd.Flags().BoolVar(&sending, "sending", false, "with --all: every event that is still tried, in place of the parked ones")
 	return cmd
 }
 
-func parkedIDs(ctx context.Context, d *door) (ids []string, err error) {
-	rows, err := parkedEvents(ctx, d)
+func eventIDs(ctx context.Context, d *door, state string) (ids []string, err error) {
+	rows, err := eventRows(ctx, d, state)
 	if err != nil {
 		return nil, err
 	}

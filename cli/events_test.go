@@ -103,8 +103,18 @@ func TestEventsRetry(t *testing.T) {
 	require.Equal(t, exitFailure, got.code)
 	require.Contains(t, got.err, "is parked: the endpoint answered 410")
 
-	d.rows = nil
+	// After an outage of the endpoint: what waits for its next attempt.
+	d.answers[eventTwo], d.refuse, d.asked = `{"event_id":"`+eventTwo+`","state":"sending"}`, "", nil
+	got = run(t, Services{}, "events", "retry", "--all", "--sending")
+	require.Equal(t, result{0, eventOne + " is sending\n" + eventTwo + " is sending\n", ""}, got)
+	require.Contains(t, d.asked[0], "GET /v1/events?limit=200&state=sending")
+	require.Contains(t, d.asked[2], "POST /v1/events/"+eventOne+"/retry")
+
+	d.rows, d.asked = nil, nil
 	require.Equal(t, result{0, "", ""}, run(t, Services{}, "events", "retry", "--all"))
+	require.Zero(t, run(t, Services{}, "events", "parked", "--sending").code)
+	require.Contains(t, d.asked[0], "state=parked")
+	require.Contains(t, d.asked[1], "state=sending")
 }
 
 func TestEventsTest(t *testing.T) {
@@ -126,6 +136,7 @@ func TestBadEventCommandsSendNothing(t *testing.T) {
 		{"burn", []string{"burn"}},
 		{"name one event, or --all", []string{"retry"}},
 		{"name one event, or --all", []string{"retry", eventOne, "--all"}},
+		{"--sending goes with --all", []string{"retry", eventOne, "--sending"}},
 		{"is no id of an event", []string{"retry", "event_1"}},
 		{"is no id of an event", []string{"retry", contract.PaymentID("hold_1", "P1")}},
 		{"unknown command", []string{"test", "now"}},

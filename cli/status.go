@@ -114,7 +114,7 @@ func readOverview(ctx context.Context, d *door) *overview {
 			o.attend(statusLook, "%s was ended by hand with the money still owed: confirm its payment again", r.PaymentID)
 		}
 	}
-	if o.Events, err = parkedEvents(ctx, d); err != nil {
+	if o.Events, err = eventRows(ctx, d, contract.EventParked); err != nil {
 		o.attend(statusGrave, "the parked events are not known: %s", oneLine(err))
 	} else if n := len(o.Events); n > 0 {
 		o.attend(statusLook, "%d events were given up: holdfast events parked shows them, holdfast events retry --all delivers them afresh", n)

@@ -108,6 +108,7 @@ type Error struct {
 	// when time alone is unlikely to help.
 	Do         string
 	Status     int           // HTTP's; 0 without an answer
+	Answer     string        // its first bytes; no part of the text of the error, which is logged
 	Code       string        // the provider's
 	RetryAfter time.Duration // what the provider asked for, 0 when nothing
 	MaybeDone  bool          // the answer was lost: it may have been done

@@ -7,6 +7,7 @@ package webhook
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"holdfast/events"
@@ -73,6 +74,8 @@ func classify(err error, paymentID string) *payment.Error {
 	if !errors.As(err, &e) {
 		return out
 	}
+	// The answer may repeat what it got, and the reason goes to the log.
+	out.Reason, out.Answer, out.Cause = fmt.Sprintf("event %s not acknowledged: %s", e.Event, e.Reason), e.Answer, e.Unwrap()
 	out.Status, out.RetryAfter, out.MaybeDone = e.Status, e.RetryAfter, e.MaybeTaken
 	switch {
 	case e.Final:

@@ -1,0 +1,4 @@
+package activities
+
+// WorthALine is worthALine.
+var WorthALine = worthALine
