@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -117,6 +118,45 @@ func TestAnUpdateInTheMomentOfTheExpiry(t *testing.T) {
 		return err
 	}))
 	t.Log(outcomes)
+	h.judge(t, sku)
+}
+
+// B108: the same update, sent many times at once and again after the run has closed,
+// is one: one answer, one acceptance, one sale.
+func TestTheSameUpdateIsOne(t *testing.T) {
+	ctx := t.Context()
+	h := sharedHouse(t)
+	const sku, asks = "same-update", 8
+	h.opened(t, sku, 1)
+	hold, err := h.shop.Hold(ctx, sku, "customer")
+	require.NoError(t, err)
+	ask := func(ctx context.Context, _ int) error {
+		return until(ctx, "the update is answered", func() error {
+			u, err := h.temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+				WorkflowID: hold.HoldID, UpdateID: "the-same", UpdateName: "confirm", Args: []any{map[string]string{"payment_ref": "pay_" + hold.HoldID}},
+				WaitForStage: client.WorkflowUpdateStageCompleted,
+			})
+			var out struct {
+				Outcome string `json:"outcome"`
+			}
+			if err == nil {
+				err = u.Get(ctx, &out)
+			}
+			if err == nil && out.Outcome != "sold" {
+				err = fmt.Errorf("answered %q", out.Outcome)
+			}
+			return err
+		})
+	}
+	require.NoError(t, each(ctx, asks, asks, ask))
+	require.NoError(t, h.closed(ctx, hold.HoldID))
+	require.NoError(t, each(ctx, asks, asks, ask))
+	run, err := history.Of(ctx, h.temporal, hold.HoldID, "")
+	require.NoError(t, err)
+	require.Equal(t, 1, history.Count(run, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED))
+	stock, err := h.shop.Stock(ctx, sku)
+	require.NoError(t, err)
+	require.Equal(t, []int64{0, 0, 1}, []int64{stock.Available, stock.Held, stock.Sold}, "available, held, sold")
 	h.judge(t, sku)
 }
 
