@@ -79,6 +79,22 @@ func TestEntryIsSentBeforeItKnows(t *testing.T) {
 	require.Equal(t, "lapsed", reason)
 }
 
+// Nor does an answer that is overtaken by the callback move the window.
+func TestEntryAnswerToTheSendIsOvertaken(t *testing.T) {
+	w := joined(t)
+	w.send = func(t sms.Text) (sms.Receipt, error) {
+		if t.Cause == sms.CauseOffer {
+			w.textIs(holdID, sms.StateSent, 0)
+		}
+		return sms.Receipt{ID: "SM1"}, nil
+	}
+	w.at(day, func() { w.offers(holdID) })
+	ended, reason := w.until(t, contract.EntryLapsed)
+	require.Equal(t, 15*time.Minute, ended)
+	require.Equal(t, "lapsed", reason)
+	require.Equal(t, 1, w.called("lapse ok"))
+}
+
 // A loss that no other text would mend makes room at once; any other one keeps the
 // offer to its deadline, and then it costs no turn.
 func TestEntryTextIsLost(t *testing.T) {
