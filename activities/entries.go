@@ -12,6 +12,7 @@ import (
 type EntryGate interface {
 	AdoptEntry(ctx context.Context, sku, entryID string) (redis.EntryOutcome, error)
 	AdoptOffer(ctx context.Context, sku, holdID string) (redis.HoldOutcome, error)
+	Policy(ctx context.Context, sku string) (contract.PolicyOf, error)
 	Told(ctx context.Context, req redis.ToldRequest) (redis.HoldOutcome, error)
 	Lapse(ctx context.Context, req redis.LapseRequest) (redis.HoldOutcome, error)
 	Leave(ctx context.Context, req redis.LeaveRequest) (redis.EntryOutcome, error)
@@ -82,10 +83,22 @@ type OfferRef struct {
 	HoldID string `json:"hold_id"`
 }
 
+// KnownOffer is an offer as its owner learns of it, with the SKU's policy by then:
+// the offer's own from now on.
+type KnownOffer struct {
+	HoldOutcome
+	Policy contract.Policy `json:"policy,omitzero"`
+}
+
 // AdoptOffer says that the entry's workflow knows of the offer.
-func (a *Entries) AdoptOffer(ctx context.Context, in OfferRef) (HoldOutcome, error) {
+func (a *Entries) AdoptOffer(ctx context.Context, in OfferRef) (KnownOffer, error) {
+	policy, err := a.Gate.Policy(ctx, in.SKU)
+	if err != nil {
+		return KnownOffer{}, a.gateError(ctx, in.SKU, "read the policy of", err)
+	}
 	out, err := a.Gate.AdoptOffer(ctx, in.SKU, in.HoldID)
-	return a.offerDone(ctx, in.SKU, "adopt offer of", out, err)
+	hold, err := a.offerDone(ctx, in.SKU, "adopt offer of", out, err)
+	return KnownOffer{HoldOutcome: hold, Policy: policy.Policy}, err
 }
 
 // ToldInput names an offer and the clocks of telling it.

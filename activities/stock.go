@@ -75,17 +75,18 @@ func (a *Stock) OpenSKU(ctx context.Context, in SKURef) (Woken, error) {
 
 // SettingsInput tells the gate what it needs of a SKU. What is nil stays.
 type SettingsInput struct {
-	SKU     string          `json:"sku"`
-	About   *contract.About `json:"about,omitempty"`
-	Version int64           `json:"version,omitempty"`
-	Paused  *bool           `json:"paused,omitempty"`
-	Actor   string          `json:"actor,omitempty"`
+	SKU     string           `json:"sku"`
+	About   *contract.About  `json:"about,omitempty"`
+	Policy  *contract.Policy `json:"policy,omitempty"`
+	Version int64            `json:"version,omitempty"`
+	Paused  *bool            `json:"paused,omitempty"`
+	Actor   string           `json:"actor,omitempty"`
 }
 
-// StoreSettings stores what the shop says of a SKU.
+// StoreSettings stores what the shop says of a SKU, and its policy.
 func (a *Stock) StoreSettings(ctx context.Context, in SettingsInput) (Woken, error) {
 	base, err := a.Gate.Settings(ctx, redis.SettingsRequest{
-		SKU: in.SKU, About: in.About, Version: in.Version, Paused: in.Paused, Actor: in.Actor,
+		SKU: in.SKU, About: in.About, Policy: in.Policy, Version: in.Version, Paused: in.Paused, Actor: in.Actor,
 	})
 	if err != nil {
 		return Woken{}, a.gateError(ctx, in.SKU, "store settings of", err)

@@ -35,6 +35,8 @@ secrets; ` + "`holdfast config check`" + ` names everything that is wrong.
   for a text or list that may be empty, and refused for a number, a duration, a
   switch and every secret.
 * ` + "`null`" + ` in a file leaves the key unset.
+* A SKU may have clocks, missed turns, a limit and an end of its own: the policy of
+  [api.md](api.md#get-v1stockskupolicy), or ` + "`holdfast stock policy`" + `.
 * Temporal's own ` + "`TEMPORAL_*`" + ` variables and profile file count as well (TLS, API
   key and the rest); ` + "`temporal.*`" + ` here wins over them.
 

@@ -293,7 +293,8 @@ type StockBook struct {
 	SKU       string       `json:"sku"`
 	Opened    bool         `json:"opened"` // a PUT has opened the SKU
 	About     About        `json:"about"`
-	Version   int64        `json:"version"` // raised by each change of About
+	Policy    Policy       `json:"policy,omitzero"`
+	Version   int64        `json:"version"` // raised by each change of About or Policy
 	Paused    bool         `json:"paused"`
 	Epoch     int64        `json:"epoch"`
 	Received  int64        `json:"received"`           // sum of restocks
@@ -326,16 +327,24 @@ type About struct {
 	Price       *Money `json:"price,omitempty"`
 }
 
-// PolicyRequest changes what a Stock knows of its SKU, and opens it.
+// PolicyRequest changes what a Stock knows of its SKU: About, which also opens it,
+// or the Policy of an opened one.
 type PolicyRequest struct {
-	About About `json:"about"`
+	About  *About  `json:"about,omitempty"`
+	Policy *Policy `json:"policy,omitempty"`
+	// Versions are those from which the change is wanted; none for whatever
+	// stands. What stands as it is wanted is no change.
+	Versions []int64 `json:"versions,omitempty"`
+	Actor    string  `json:"actor,omitempty"`
 }
 
 // PolicyResult answers a PolicyRequest. Created is true when this request
-// opened the SKU.
+// opened the SKU, Outdated when nothing was changed because the version, which is
+// the present one, is none of those named.
 type PolicyResult struct {
-	Version int64 `json:"version"`
-	Created bool  `json:"created"`
+	Version  int64 `json:"version"`
+	Created  bool  `json:"created"`
+	Outdated bool  `json:"outdated,omitempty"`
 }
 
 // PauseRequest pauses or resumes a SKU.

@@ -142,7 +142,7 @@ func (l *Launcher) signalStock(ctx context.Context, sku, signal string, arg any)
 	return nil
 }
 
-// Policy opens a SKU or changes what is known of it.
+// Policy opens a SKU, or changes what is known of it or its policy.
 func (l *Launcher) Policy(ctx context.Context, sku, updateID string, req contract.PolicyRequest) (contract.PolicyResult, error) {
 	var out contract.PolicyResult
 	err := l.updateWithStart(ctx, stockOptions(sku), contract.StockWorkflow, contract.StockInput{SKU: sku}, updateID, contract.UpdatePolicy, req, &out)

@@ -92,6 +92,11 @@ func badLeave(req LeaveRequest) error {
 }
 
 func badSettings(req SettingsRequest) error {
+	if req.Policy != nil {
+		if err := req.Policy.Validate(); err != nil {
+			return invalid("settings", err)
+		}
+	}
 	if req.Limit == nil {
 		return nil
 	}

@@ -266,37 +266,3 @@ func (g *Gate) Open(ctx context.Context, req OpenRequest) (Base, error) {
 	}
 	return r.base(), nil
 }
-
-// Settings stores what the shop says of a SKU: whether it is paused, when its
-// sale ends and how much one person may have. What that frees is offered.
-func (g *Gate) Settings(ctx context.Context, req SettingsRequest) (Base, error) {
-	if err := badSettings(req); err != nil {
-		return Base{}, err
-	}
-	about, paused := "", ""
-	if req.About != nil {
-		raw, err := json.Marshal(req.About)
-		if err != nil {
-			return Base{}, err
-		}
-		about = string(raw)
-	}
-	if req.Paused != nil {
-		paused = fmt.Sprint(bit(*req.Paused))
-	}
-	limit, ends := "", ""
-	if req.Limit != nil {
-		limit = fmt.Sprint(*req.Limit)
-	}
-	if req.Ends != nil {
-		ends = "0"
-		if !req.Ends.IsZero() {
-			ends = fmt.Sprint(req.Ends.UnixMilli())
-		}
-	}
-	r, err := g.decide(ctx, verbSettings, req.SKU, about, req.Version, paused, req.Actor, limit, ends)
-	if err != nil {
-		return Base{}, err
-	}
-	return r.base(), nil
-}

@@ -149,6 +149,19 @@ func (r *run) stepSettings(rt *rapid.T) {
 	r.settings(rt, SettingsRequest{Limit: &limit})
 }
 
+// stepPolicy gives the SKU a greatest age and missed turns of its own, or takes them
+// away. A policy without a limit and an end has none.
+func (r *run) stepPolicy(rt *rapid.T) {
+	var p contract.Policy
+	if n := rapid.Int64Range(-1, 2).Draw(rt, "missed turns"); n >= 0 {
+		p.MissedKeep = &n
+	}
+	if s := rapid.SampledFrom([]int64{0, 60, 3600}).Draw(rt, "greatest age"); s > 0 {
+		p.OfferMaxAgeSeconds = &s
+	}
+	r.settings(rt, SettingsRequest{Policy: &p})
+}
+
 // stepLimit reserves under the tightest limit and lifts it again.
 func (r *run) stepLimit(rt *rapid.T) {
 	limit := int64(1)
@@ -173,6 +186,16 @@ func (r *run) settings(rt *rapid.T, req SettingsRequest) {
 	req.SKU = r.sku
 	out := must[Base](r.fixture)(r.g.Settings(context.Background(), req))
 	r.m.sweep()
+	if p := req.Policy; p != nil {
+		req.Limit, req.Ends = new(int64), new(time.Time)
+		r.m.maxAge, r.m.missedKeep = testOptions().OfferMaxAge.Milliseconds(), int64(testOptions().MissedKeep)
+		if p.OfferMaxAgeSeconds != nil {
+			r.m.maxAge = *p.OfferMaxAgeSeconds * 1000
+		}
+		if p.MissedKeep != nil {
+			r.m.missedKeep = *p.MissedKeep
+		}
+	}
 	if req.Limit != nil {
 		r.m.setLimit(*req.Limit)
 	}

@@ -17,6 +17,7 @@ type model struct {
 	paused                                            bool
 	ripe, green, greenAt                              int64
 	tally                                             map[string]int64
+	maxAge, missedKeep                                int64 // of the SKU's policy, or the options
 	holds                                             map[string]*modelHold
 	entries                                           map[string]*modelEntry
 	line                                              []string // waiting entries by arrival
@@ -68,6 +69,7 @@ type modelEvent struct {
 
 func newModel(now int64) *model {
 	return &model{
+		maxAge: testOptions().OfferMaxAge.Milliseconds(), missedKeep: int64(testOptions().MissedKeep),
 		now: now, tally: map[string]int64{}, holds: map[string]*modelHold{}, entries: map[string]*modelEntry{}, outbox: map[string]int64{}, handed: map[string]int64{}, events: map[string]modelEvent{},
 	}
 }
@@ -239,7 +241,7 @@ func (m *model) named(entry, hold string, units int64) {
 	e.hold = hold
 	m.holds[hold] = &modelHold{
 		state: contract.HoldOffered, units: units, person: e.person, entry: entry,
-		offeredAt: m.ms(), deadline: m.ms() + testOptions().OfferMaxAge.Milliseconds(),
+		offeredAt: m.ms(), deadline: m.ms() + m.maxAge,
 	}
 	m.outbox["o:"+hold] = m.outbox["?"+entry]
 	m.drop("?" + entry)
@@ -264,7 +266,7 @@ func (m *model) missTurn(id string, tell bool) {
 	case e == nil || !e.state.Live():
 	case e.leaving:
 		m.endEntry(id, contract.EntryLeft, tell)
-	case e.missed >= int64(testOptions().MissedKeep):
+	case e.missed >= m.missedKeep:
 		m.endEntry(id, contract.EntryLapsed, tell)
 	default:
 		e.missed++

@@ -3,7 +3,9 @@
 local K_ENTRIES, K_PEOPLE, K_PARCELS, K_EVENTS = KEYS[3], KEYS[4], KEYS[9], KEYS[10]
 local K_PURGE = KEYS[11]
 local NONCE, NUMBER, KEEP, KEEP_SALE = ARGV[1], ARGV[2], ARGV[4] + 0, ARGV[5] + 0
-local MAX_AGE, MISSED_KEEP = ARGV[8] + 0, ARGV[9] + 0
+-- Unless the SKU has its own.
+local function max_age() return tonumber(redis.call('HGET', K_STOCK, 'max_age') or ARGV[8]) end
+local function missed_keep() return tonumber(redis.call('HGET', K_STOCK, 'missed_keep') or ARGV[9]) end
 
 local SWEEP_BOUND, OFFER_BOUND, PURGE_BOUND = 16, 16, 4 -- a full sweep and a full settle stay below 2 ms
 local LOOK_BOUND = 100 -- places moved from one set to another

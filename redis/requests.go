@@ -179,11 +179,12 @@ type OpenRequest struct {
 	Epoch  int64
 }
 
-// SettingsRequest changes what the gate needs to know of a SKU.
+// SettingsRequest changes what the gate needs to know of a SKU. What is nil stays.
 type SettingsRequest struct {
 	SKU     string
 	About   *contract.About
-	Version int64 // of About; an older one is ignored
+	Policy  *contract.Policy // sets Limit and Ends as well
+	Version int64            // of About and Policy; an older one changes nothing
 	Paused  *bool
 	Limit   *int64     // most units of a person, live and sold; 0 for none
 	Ends    *time.Time // the sale; the zero time for never

@@ -138,7 +138,7 @@ local function miss_turn(id, tell)
   local e = id ~= '' and get_entry(id)
   if not e or not entry_live(e) then return end
   if e[E_LEAVING] == 1 then return end_entry(id, 'left', tell) end
-  if e[E_MISSED] >= MISSED_KEEP then return end_entry(id, 'lapsed', tell) end
+  if e[E_MISSED] >= missed_keep() then return end_entry(id, 'lapsed', tell) end
   e[E_MISSED] = e[E_MISSED] + 1
   e[E_STATE] = 'waiting'
   put_entry(id, e)
@@ -242,7 +242,7 @@ end
 local function make_offer(id, e, max_units)
   local units = math.min(e[E_UNITS], max_units)
   local hold = offer_id(id)
-  local h = new_hold('offered', units, e[E_PERSON], id, S.gen, NOW + MAX_AGE)
+  local h = new_hold('offered', units, e[E_PERSON], id, S.gen, NOW + max_age())
   h[H_OFFERED] = NOW
   add('offered', units)
   count(e[E_PERSON], units)

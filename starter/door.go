@@ -139,6 +139,8 @@ func (d *Door) routes() []route {
 		{api, "GET /v1/stock", d.bearer(d.listStock)},
 		{api, "POST /v1/stock/{sku}/pause", d.bearer(d.pauseStock(true))},
 		{api, "POST /v1/stock/{sku}/resume", d.bearer(d.pauseStock(false))},
+		{api, "GET /v1/stock/{sku}/policy", d.bearer(d.getPolicy)},
+		{api, "PUT /v1/stock/{sku}/policy", d.bearer(d.putPolicy)},
 		{api, "GET /v1/stock/{sku}/ledger", d.bearer(d.getLedger)},
 		{api, "GET /v1/stock/{sku}/statement", d.bearer(d.getStatement)},
 		{public | api, "GET /v1/stock/{sku}/public", d.open(d.getPublic)},

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"holdfast/contract"
 	"holdfast/redis"
 )
 
@@ -90,6 +91,13 @@ func (f *faulty) Join(ctx context.Context, req redis.JoinRequest) (redis.JoinOut
 	out, err := f.Gate.Join(ctx, req)
 	out.Wake = f.wake == "Join"
 	return out, err
+}
+
+func (f *faulty) Policy(ctx context.Context, sku string) (contract.PolicyOf, error) {
+	if before, _ := f.step("Policy"); before != nil {
+		return contract.PolicyOf{}, before
+	}
+	return f.Gate.Policy(ctx, sku)
 }
 
 func (f *faulty) ClaimKey(ctx context.Context, key string, claim redis.Claim, keep time.Duration) (redis.Claim, error) {

@@ -175,8 +175,15 @@ func (w *workflows) Policy(ctx context.Context, sku, updateID string, req contra
 	if err != nil {
 		return contract.PolicyResult{}, err
 	}
-	_, err = w.gate.Settings(ctx, redis.SettingsRequest{SKU: sku, About: &req.About, Version: time.Now().UnixMilli()})
-	return contract.PolicyResult{Version: 1, Created: opened.Verdict == redis.OK}, err
+	was, err := w.gate.Policy(ctx, sku)
+	switch {
+	case err != nil:
+		return contract.PolicyResult{}, err
+	case len(req.Versions) > 0 && !slices.Contains(req.Versions, was.Version):
+		return contract.PolicyResult{Version: was.Version, Outdated: true}, nil
+	}
+	_, err = w.gate.Settings(ctx, redis.SettingsRequest{SKU: sku, About: req.About, Policy: req.Policy, Version: was.Version + 1, Actor: req.Actor})
+	return contract.PolicyResult{Version: was.Version + 1, Created: opened.Verdict == redis.OK}, err
 }
 
 func (w *workflows) Pause(ctx context.Context, sku, _ string, req contract.PauseRequest) (contract.PauseResult, error) {

@@ -45,8 +45,12 @@ func (d *Door) postCheckout(w http.ResponseWriter, r *http.Request) error {
 	if !mayBePaid(out.Hold) {
 		return problem(holdEnded, "hold %s is %s; there is nothing to pay for", out.Hold.ID, out.Hold.State)
 	}
+	clocks, err := d.holdClocks(r.Context(), linesOf(out.Hold))
+	if err != nil {
+		return err
+	}
 	out, err = d.move(r.Context(), out.Hold, contract.SignalPaymentStarted, started, func(h redis.Hold) bool {
-		return h.Extended || !h.State.Live() || d.cfg.Hold.Extension == 0
+		return h.Extended || !h.State.Live() || clocks.ExtensionSeconds == 0
 	})
 	switch {
 	case errors.Is(err, launch.ErrNoOwner) || err == nil && !mayBePaid(out.Hold) && out.Hold.State != contract.HoldSold:

@@ -9,7 +9,6 @@ import (
 
 	"holdfast/contract"
 	"holdfast/launch"
-	"holdfast/payment"
 	"holdfast/redis"
 )
 
@@ -118,12 +117,7 @@ func (d *Door) claim(ctx context.Context, kind, key, holdID string, request any)
 }
 
 func (d *Door) holdInput(id string, lines []contract.Line) contract.HoldInput {
-	return contract.HoldInput{HoldID: id, Lines: lines, Settings: contract.HoldSettings{
-		HoldSeconds:      int64(d.cfg.Hold.TTL / time.Second),
-		ExtensionSeconds: int64(d.cfg.Hold.Extension / time.Second),
-		GraceSeconds:     int64(d.cfg.Hold.Grace / time.Second),
-		AsksProvider:     d.cfg.Payment.Provider == payment.ProviderStripe,
-	}}
+	return contract.HoldInput{HoldID: id, Lines: lines}
 }
 
 // taken is a hold with an owner, or one that has ended.
@@ -150,6 +144,10 @@ func (d *Door) take(ctx context.Context, in contract.HoldInput, lines []redis.Re
 		}
 		return taken{}, d.refusal(req.SKU, out)
 	}
+	var err error
+	if in.Settings, err = d.holdClocks(ctx, in.Lines); err != nil {
+		return taken{}, err
+	}
 	switch started, err := d.launcher.Hold(ctx, in); {
 	case err != nil:
 		// The workflow may run or not. Nothing is released: the leases end by
@@ -160,7 +158,7 @@ func (d *Door) take(ctx context.Context, in contract.HoldInput, lines []redis.Re
 	}
 	outs := make([]redis.HoldOutcome, len(lines))
 	for i, req := range lines {
-		out, err := d.gate.AdoptHold(ctx, redis.AdoptHoldRequest{SKU: req.SKU, HoldID: in.HoldID, HoldFor: d.cfg.Hold.TTL})
+		out, err := d.gate.AdoptHold(ctx, redis.AdoptHoldRequest{SKU: req.SKU, HoldID: in.HoldID, HoldFor: time.Duration(in.Settings.HoldSeconds) * time.Second})
 		if err != nil {
 			return taken{}, err
 		}
@@ -243,6 +241,8 @@ func (d *Door) refusal(sku string, out redis.HoldOutcome) error {
 		p = problem(paused, "the sale of SKU %s is paused", sku)
 	case redis.Ended:
 		p = problem(saleEnded, "the sale of SKU %s has ended", sku)
+	case redis.LimitReached:
+		p = problem(limitReached, "one person may have only so many units of SKU %s, and this customer has them in holds and sales", sku)
 	case redis.Unknown:
 		return problem(unknownLink, "there is no such offer")
 	default:

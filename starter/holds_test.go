@@ -144,10 +144,10 @@ func TestHoldOrder(t *testing.T) {
 	h.gate.calls = nil
 	h.wf.onHold = func(in contract.HoldInput) {
 		require.Equal(t, contract.HoldProvisional, h.record(in.HoldID).State, "reserved before the start")
-		require.Equal(t, []string{"LookupSKU", "ClaimKey", "Reserve"}, h.gate.calls)
+		require.Equal(t, []string{"LookupSKU", "ClaimKey", "Reserve", "Policy"}, h.gate.calls)
 	}
 	require.Equal(t, http.StatusCreated, h.askHold("k").status)
-	require.Equal(t, []string{"LookupSKU", "ClaimKey", "Reserve", "AdoptHold"}, h.gate.calls)
+	require.Equal(t, []string{"LookupSKU", "ClaimKey", "Reserve", "Policy", "AdoptHold"}, h.gate.calls)
 }
 
 func shortLease(_ *config.Config, opts *redis.Options) { opts.Lease = 20 * time.Millisecond }

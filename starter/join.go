@@ -33,12 +33,17 @@ func (d *Door) join(ctx context.Context, j joining) (redis.JoinOutcome, error) {
 		p.retryAfter = shedFor
 		return redis.JoinOutcome{}, p
 	}
+	policy, err := d.effective(ctx, j.SKU)
+	if err != nil {
+		return redis.JoinOutcome{}, err
+	}
 	j.Consent.At = time.Now().UTC()
 	in := contract.EntryInput{
 		EntryID: d.keys.NewEntryID(j.SKU), SKU: j.SKU, Quantity: j.Quantity, Person: d.keys.PersonOfPhone(j.Phone),
 		Phone: j.Phone, Name: j.Name, Locale: j.Locale, Consent: &j.Consent, JoinedAt: j.Consent.At,
+		// The offers' clocks are the configuration's: each offer asks for the policy.
 		Settings: contract.EntrySettings{
-			TTLSeconds:       int64(d.cfg.Waitlist.TTL / time.Second),
+			TTLSeconds:       *policy.WaitlistTTLSeconds,
 			WindowSeconds:    int64(d.cfg.Offer.Window / time.Second),
 			SentGraceSeconds: int64(d.cfg.SMS.SentGrace / time.Second),
 			MaxAgeSeconds:    int64(d.cfg.Offer.MaxAge / time.Second),

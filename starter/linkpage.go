@@ -99,9 +99,13 @@ func (d *Door) renderLink(w http.ResponseWriter, r *http.Request, l link) error 
 	if err != nil {
 		return err
 	}
+	clocks, err := d.holdClocks(r.Context(), []contract.Line{{SKU: h.SKU, Quantity: h.Units}})
+	if err != nil {
+		return err
+	}
 	b := linkBody{
 		Kind: l.kind(), Title: titleOf(h.SKU, l.about), Units: h.Units, Kept: kept(h.Units, e.Units), Until: d.offerUntil(h),
-		PayTime: spoken(d.cfg.Hold.TTL), Ending: ending(h), Available: l.available, Position: e.Position,
+		PayTime: spoken(time.Duration(clocks.HoldSeconds) * time.Second), Ending: ending(h), Available: l.available, Position: e.Position,
 		PressURL: "/r/" + l.token, HoldURL: "/h/" + h.ID, EntryURL: "/w/" + h.EntryID,
 	}
 	if ok && !e.State.Live() {

@@ -29,9 +29,11 @@ const (
 	reservedForLine       = "reserved-for-line"
 	paused                = "paused"
 	saleEnded             = "sale-ended"
+	limitReached          = "limit-reached"
 	holdEnded             = "hold-ended"
 	paymentConflict       = "payment-conflict"
 	amountMismatch        = "amount-mismatch"
+	preconditionFailed    = "precondition-failed"
 	bodyTooLarge          = "body-too-large"
 	unsupportedMediaType  = "unsupported-media-type"
 	validationFailed      = "validation-failed"
@@ -57,9 +59,11 @@ var problems = map[string]struct {
 	reservedForLine:       {http.StatusConflict, "What is free is reserved for the line"},
 	paused:                {http.StatusConflict, "The sale is paused"},
 	saleEnded:             {http.StatusConflict, "The sale has ended"},
+	limitReached:          {http.StatusConflict, "The customer has as many as one may have"},
 	holdEnded:             {http.StatusConflict, "The hold has ended"},
 	paymentConflict:       {http.StatusConflict, "Another payment made the sale"},
 	amountMismatch:        {http.StatusConflict, "Not the amount that was announced"},
+	preconditionFailed:    {http.StatusPreconditionFailed, "It has changed since, or nobody said which version is meant"},
 	bodyTooLarge:          {http.StatusRequestEntityTooLarge, "The body is too large"},
 	unsupportedMediaType:  {http.StatusUnsupportedMediaType, "Unsupported media type"},
 	validationFailed:      {http.StatusUnprocessableEntity, "The request is not valid"},

@@ -99,7 +99,7 @@ func (d *Door) putStock(w http.ResponseWriter, r *http.Request) error {
 	if owner != "" && owner != sku {
 		return problem(validationFailed, "SKU %s has the same number as SKU %s, so their ids could not be told apart; choose another name", sku, owner)
 	}
-	req := contract.PolicyRequest{About: about}
+	req := contract.PolicyRequest{About: &about, Actor: callerOf(ctx)}
 	id, err := d.updateID(ctx, r, sku, req)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package starter
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"holdfast/contract"
 	"holdfast/redis"
@@ -90,15 +91,19 @@ func (d *Door) readJoining(f *fields) joining {
 }
 
 // viewEntry shows an entry's record. ExpiresAt is reckoned with today's
-// waitlist.ttl; the entry's own clock runs in its workflow.
+// time-to-live of the SKU; the entry's own clock runs in its workflow.
 func (d *Door) viewEntry(ctx context.Context, e redis.Entry) (entryView, error) {
 	counters, about, err := d.gate.Snapshot(ctx, e.SKU)
 	if err != nil {
 		return entryView{}, err
 	}
+	policy, err := d.effective(ctx, e.SKU)
+	if err != nil {
+		return entryView{}, err
+	}
 	v := entryView{
 		EntryID: e.ID, SKU: e.SKU, Title: titleOf(e.SKU, about), State: e.State, Quantity: e.Units, Position: e.Position,
-		HoldID: e.HoldID, JoinedAt: stamp(e.JoinedAt), ExpiresAt: stamp(e.JoinedAt.Add(d.cfg.Waitlist.TTL)),
+		HoldID: e.HoldID, JoinedAt: stamp(e.JoinedAt), ExpiresAt: stamp(e.JoinedAt.Add(time.Duration(*policy.WaitlistTTLSeconds) * time.Second)),
 		EndedAt: stampIf(e.EndedAt), Now: stamp(counters.AsOf),
 	}
 	if e.Position > 0 {

@@ -13,20 +13,17 @@ import (
 // counts as sent the gate's deadline also holds sms.sent_grace, and the window
 // then starts anew: the gate's own would move to an earlier instant, which is
 // no promise. An offer that nobody was told of yet has the gate's, which is its
-// greatest age.
+// greatest age. What counts is the gate's, for the offer's window may be of a policy
+// that has changed since.
 func (d *Door) offerUntil(h redis.Hold) time.Time {
 	if h.State != contract.HoldOffered || h.ToldAt.IsZero() || !h.SentAt.IsZero() {
 		return h.Deadline
 	}
-	until := h.ToldAt.Add(d.cfg.Offer.Window)
-	// Each attempt to send moves the gate's deadline; ToldAt is of the first.
-	if again := h.Deadline.Add(-d.cfg.SMS.SentGrace); again.After(until) {
-		until = again
+	// One that its greatest age cuts short holds less of sms.sent_grace, or none.
+	if until := h.Deadline.Add(-d.cfg.SMS.SentGrace); until.After(h.ToldAt) {
+		return until
 	}
-	if until.After(h.Deadline) {
-		return h.Deadline
-	}
-	return until
+	return h.Deadline
 }
 
 // kept says how many units an offer or a hold has; wanted is what the entry

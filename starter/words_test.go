@@ -27,7 +27,8 @@ func TestOfferUntil(t *testing.T) {
 		"not told":              {redis.Hold{State: contract.HoldOffered, Deadline: max}, max},
 		"told":                  {redis.Hold{State: contract.HoldOffered, ToldAt: at, Deadline: at.Add(window + grace)}, at.Add(window)},
 		"told again":            {redis.Hold{State: contract.HoldOffered, ToldAt: at, Deadline: at.Add(time.Hour + window + grace)}, at.Add(time.Hour + window)},
-		"told near the max age": {redis.Hold{State: contract.HoldOffered, ToldAt: at, Deadline: at.Add(5 * time.Minute)}, at.Add(5 * time.Minute)},
+		"told near the max age": {redis.Hold{State: contract.HoldOffered, ToldAt: at, Deadline: at.Add(5 * time.Minute)}, at.Add(4 * time.Minute)},
+		"told at the max age":   {redis.Hold{State: contract.HoldOffered, ToldAt: at, Deadline: at.Add(grace)}, at.Add(grace)},
 		"sent":                  {redis.Hold{State: contract.HoldOffered, ToldAt: at, SentAt: at.Add(time.Second), Deadline: at.Add(window + time.Second)}, at.Add(window + time.Second)},
 		"pressed":               {redis.Hold{State: contract.HoldHeld, ToldAt: at, Deadline: at.Add(10 * time.Minute)}, at.Add(10 * time.Minute)},
 	} {

@@ -110,7 +110,7 @@ func TestDetailsOfABookShowItsTitleVerbatim(t *testing.T) {
 	in := about()
 	in.Title = "A [chair](https://evil.example)"
 	w.at(time.Minute, func() {
-		update[contract.PolicyResult](w, contract.UpdatePolicy, "", contract.PolicyRequest{About: in})
+		update[contract.PolicyResult](w, contract.UpdatePolicy, "", wantsAbout(in))
 	})
 	w.at(2*time.Minute, func() {
 		require.Equal(t, page(

@@ -35,10 +35,11 @@ type entry struct {
 	in     contract.EntryInput
 	status contract.EntryStatus
 
-	ttl    timer           // of the place in line
-	joined workflow.Future // the text that gives the place, on its way
-	known  bool            // the gate has told us of the entry
-	offer  offer           // the present one, or the hold that it has become
+	ttl    timer                  // of the place in line
+	joined workflow.Future        // the text that gives the place, on its way
+	known  bool                   // the gate has told us of the entry
+	offer  offer                  // the present one, or the hold that it has become
+	clocks contract.EntrySettings // of the present offer, by the SKU's policy
 	events emitter
 
 	offered, claimed, holdEnded, ended, textStatus, leave workflow.ReceiveChannel
@@ -51,7 +52,7 @@ func newEntry(ctx workflow.Context, in contract.EntryInput) *entry {
 	return &entry{
 		root: ctx,
 		ctx:  steps,
-		in:   in,
+		in:   in, clocks: in.Settings,
 		status: contract.EntryStatus{
 			EntryID: in.EntryID, SKU: in.SKU, State: contract.EntryWaiting, Quantity: in.Quantity, Person: in.Person,
 			Name: in.Name, Phone: in.Phone, Locale: in.Locale, Consent: in.Consent, JoinedAt: in.JoinedAt, ExpiresAt: in.JoinedAt.Add(seconds(in.Settings.TTLSeconds)),

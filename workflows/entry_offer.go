@@ -58,7 +58,7 @@ func (e *entry) onOffered(m contract.Offered) error {
 	if m.HoldID == e.status.HoldID && (e.offer.told || e.offer.telling != nil) {
 		return nil
 	}
-	out, err := gateStep[activities.HoldOutcome](e.ctx, "know of the offer", entryActivities.AdoptOffer, e.offerRef(m.HoldID))
+	out, err := gateStep[activities.KnownOffer](e.ctx, "know of the offer", entryActivities.AdoptOffer, e.offerRef(m.HoldID))
 	if err != nil {
 		return err
 	}
@@ -70,6 +70,7 @@ func (e *entry) onOffered(m contract.Offered) error {
 		return e.sync()
 	}
 	e.present(m.HoldID, out.Generation)
+	e.clocks = e.in.Settings.Under(out.Policy)
 	e.offer.at = out.OfferedAt
 	e.events.on = out.Tell
 	if out.State != contract.HoldOffered {
@@ -87,12 +88,12 @@ func (e *entry) offerRef(holdID string) activities.OfferRef {
 }
 
 func (e *entry) toldInput() activities.ToldInput {
-	return activities.ToldInput{OfferRef: e.offerRef(e.status.HoldID), Settings: e.in.Settings}
+	return activities.ToldInput{OfferRef: e.offerRef(e.status.HoldID), Settings: e.clocks}
 }
 
 // ageLeft is how long the offer may still wait to be told.
 func (e *entry) ageLeft() time.Duration {
-	return e.offer.at.Add(seconds(e.in.Settings.MaxAgeSeconds)).Sub(workflow.Now(e.ctx))
+	return e.offer.at.Add(seconds(e.clocks.MaxAgeSeconds)).Sub(workflow.Now(e.ctx))
 }
 
 // windowStarts: the provider has sent the text. The gate sets the deadline, once.

@@ -27,6 +27,10 @@ func (w *world) Settings(_ context.Context, req redis.SettingsRequest) (redis.Ba
 	})
 }
 
+func (w *world) Policy(context.Context, string) (contract.PolicyOf, error) {
+	return contract.PolicyOf{Policy: w.policy}, nil
+}
+
 // Stock applies every event once by its id, and a return by its return id.
 func (w *world) Stock(_ context.Context, _ string, ev contract.StockEvent) (redis.StockOutcome, error) {
 	out := redis.StockOutcome{EventID: ev.EventID}

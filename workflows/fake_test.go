@@ -56,7 +56,8 @@ type world struct {
 	owners   map[string]redis.PaymentOwner // of payments, by their reference
 	drain    func() redis.DrainOutcome
 	settings []redis.SettingsRequest
-	checks   int // how often Reconcile was asked for
+	policy   contract.Policy // of the SKU
+	checks   int             // how often Reconcile was asked for
 	provider provider
 
 	signalled func()   // by each signal

@@ -66,8 +66,8 @@ func (s *stock) setup() error {
 	return errors.Join(
 		workflow.SetQueryHandler(s.ctx, contract.QueryStatus, func() (contract.StockBook, error) { return s.book, nil }),
 		workflow.SetUpdateHandlerWithOptions(s.ctx, contract.UpdatePolicy, s.policy, workflow.UpdateHandlerOptions{
-			Validator:   func(req contract.PolicyRequest) error { return validateAbout(req.About) },
-			Description: "Opens the SKU or changes what the shop says of it.",
+			Validator:   s.validatePolicy,
+			Description: "Opens the SKU, or changes what the shop says of it or its policy.",
 		}),
 		workflow.SetUpdateHandlerWithOptions(s.ctx, contract.UpdatePause, s.pause, workflow.UpdateHandlerOptions{
 			Validator: func(contract.PauseRequest) error {

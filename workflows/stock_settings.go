@@ -1,8 +1,11 @@
 package workflows
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,7 +20,7 @@ import (
 const maxTitle = 200 // characters
 
 // policy opens the SKU at the gate when the book has not, and stores what the
-// shop says of it. A repeat of what is known changes nothing.
+// shop says of it, or its policy. A repeat of what is known changes nothing.
 func (s *stock) policy(ctx workflow.Context, req contract.PolicyRequest) (contract.PolicyResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	done, err := s.inTurn(ctx)
@@ -25,28 +28,63 @@ func (s *stock) policy(ctx workflow.Context, req contract.PolicyRequest) (contra
 		return contract.PolicyResult{}, err
 	}
 	defer done()
-	if err := validateAbout(req.About); err != nil {
+	if err := s.validatePolicy(req); err != nil { // what came before it may have opened the SKU
 		return contract.PolicyResult{}, temporal.NewNonRetryableApplicationError(err.Error(), contract.ErrBadRequest, nil)
 	}
 	created := !s.book.Opened
-	if !created && sameAbout(s.book.About, req.About) {
+	switch {
+	case !created && s.known(req):
 		return contract.PolicyResult{Version: s.book.Version}, nil
+	case len(req.Versions) > 0 && !slices.Contains(req.Versions, s.book.Version):
+		return contract.PolicyResult{Version: s.book.Version, Outdated: true}, nil
 	}
 	if created {
 		if _, err := gateStep[activities.Woken](ctx, "open", stockActivities.OpenSKU, activities.SKURef{SKU: s.sku, Epoch: s.book.Epoch}); err != nil {
 			return contract.PolicyResult{}, err
 		}
 	}
+	summary := "store title and links"
+	if req.Policy != nil {
+		summary = "store the policy"
+	}
 	version := s.book.Version + 1
-	out, err := gateStep[activities.Woken](ctx, "store title and links", stockActivities.StoreSettings,
-		activities.SettingsInput{SKU: s.sku, About: &req.About, Version: version, Actor: "shop"})
+	out, err := gateStep[activities.Woken](ctx, summary, stockActivities.StoreSettings,
+		activities.SettingsInput{SKU: s.sku, About: req.About, Policy: req.Policy, Version: version, Actor: cmp.Or(req.Actor, "shop")})
 	if err != nil {
 		return contract.PolicyResult{}, err
 	}
-	s.book.Opened, s.book.About, s.book.Version = true, req.About, version
+	s.book.Opened, s.book.Version = true, version
+	if req.About != nil {
+		s.book.About = *req.About
+	}
+	if req.Policy != nil {
+		s.book.Policy = *req.Policy
+	}
 	s.dirty = s.dirty || out.Wake
 	s.show()
 	return contract.PolicyResult{Version: version, Created: created}, nil
+}
+
+func (s *stock) validatePolicy(req contract.PolicyRequest) error {
+	if req.About != nil {
+		if err := validateAbout(*req.About); err != nil {
+			return err
+		}
+	}
+	switch {
+	case req.Policy == nil && req.About == nil:
+		return errors.New("neither about nor policy: there is nothing to change")
+	case req.About == nil && !s.book.Opened:
+		return fmt.Errorf("SKU %s has not been opened", s.sku)
+	case req.Policy != nil:
+		return req.Policy.Validate()
+	}
+	return nil
+}
+
+// known says whether all that is asked for stands.
+func (s *stock) known(req contract.PolicyRequest) bool {
+	return (req.About == nil || sameAbout(s.book.About, *req.About)) && (req.Policy == nil || s.book.Policy.Same(*req.Policy))
 }
 
 // pause pauses or resumes the SKU.

@@ -18,9 +18,9 @@ func TestStockPolicyOpensASKU(t *testing.T) {
 	w.at(time.Minute, func() { w.SignalWorkflow(contract.SignalStockEvent, restock("early", 5)) })
 	w.at(2*time.Minute, func() {
 		require.Empty(t, w.calls, "nothing reaches the gate before the SKU is opened")
-		created = update[contract.PolicyResult](w, contract.UpdatePolicy, "a", contract.PolicyRequest{About: about()})
-		same = update[contract.PolicyResult](w, contract.UpdatePolicy, "b", contract.PolicyRequest{About: about()})
-		second = update[contract.PolicyResult](w, contract.UpdatePolicy, "c", contract.PolicyRequest{About: changed})
+		created = update[contract.PolicyResult](w, contract.UpdatePolicy, "a", wantsAbout(about()))
+		same = update[contract.PolicyResult](w, contract.UpdatePolicy, "b", wantsAbout(about()))
+		second = update[contract.PolicyResult](w, contract.UpdatePolicy, "c", wantsAbout(changed))
 	})
 	out := w.runStock(contract.StockInput{SKU: chair}, time.Hour)
 	require.Equal(t, contract.PolicyResult{Version: 1, Created: true}, created.result)
@@ -38,7 +38,7 @@ func TestStockPolicyRefusesANumberOfAnother(t *testing.T) {
 	w.owner = "OTHER"
 	var a *answer[contract.PolicyResult]
 	w.at(time.Minute, func() {
-		a = update[contract.PolicyResult](w, contract.UpdatePolicy, "", contract.PolicyRequest{About: about()})
+		a = update[contract.PolicyResult](w, contract.UpdatePolicy, "", wantsAbout(about()))
 	})
 	out := w.runStock(contract.StockInput{SKU: chair}, time.Hour)
 	require.ErrorContains(t, a.err, "OTHER")
@@ -59,7 +59,7 @@ func TestStockPolicyRefusesBadInput(t *testing.T) {
 		change(&bad)
 		var a *answer[contract.PolicyResult]
 		w.at(time.Minute, func() {
-			a = update[contract.PolicyResult](w, contract.UpdatePolicy, "", contract.PolicyRequest{About: bad})
+			a = update[contract.PolicyResult](w, contract.UpdatePolicy, "", wantsAbout(bad))
 		})
 		w.runStock(contract.StockInput{SKU: chair}, time.Hour)
 		require.ErrorContains(t, a.rejected, word)

@@ -19,6 +19,9 @@ func about() contract.About {
 	return contract.About{Title: "Windsor chair", CheckoutURL: "https://shop.example/cart/{hold_id}"}
 }
 
+// wantsAbout is what a shop that says a of its SKU asks for.
+func wantsAbout(a contract.About) contract.PolicyRequest { return contract.PolicyRequest{About: &a} }
+
 func openBook() contract.StockBook {
 	return contract.StockBook{SKU: chair, Opened: true, About: about(), Version: 1}
 }

@@ -37,7 +37,7 @@ var holdLines = map[string]lineKind{
 
 // plainLines move no hold: what they do besides stands in replay.
 var plainLines = map[string]bool{
-	"open new": true, "open checked": true, "settings paused": true, "settings resumed": true, "join waiting": true,
+	"open new": true, "open checked": true, "settings paused": true, "settings resumed": true, "settings policy": true, "join waiting": true,
 	"leave left": true, "leave expired": true, "leave opted_out": true, "leave unreachable": true, "leave removed": true,
 	"stock restock": true, "stock correction": true, "stock level": true, "stock return": true, "stock discarded": true,
 	"refund marked": true,
