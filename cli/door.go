@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -89,6 +90,11 @@ func (d *door) post(ctx context.Context, path string, payload any) (answer, erro
 
 // call sends a call of the shop's; body is JSON, or nil.
 func (d *door) call(ctx context.Context, method, path string, body io.Reader) (answer, error) {
+	return d.callWith(ctx, method, path, body, nil)
+}
+
+// callWith is call with headers of its own.
+func (d *door) callWith(ctx context.Context, method, path string, body io.Reader, header http.Header) (answer, error) {
 	key, err := d.secret("HOLDFAST_KEY", config.DevAPIKey)
 	if err != nil {
 		return answer{}, err
@@ -97,6 +103,7 @@ func (d *door) call(ctx context.Context, method, path string, body io.Reader) (a
 	if err != nil {
 		return answer{}, err
 	}
+	maps.Copy(req.Header, header)
 	req.Header.Set("Authorization", "Bearer "+key)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")

@@ -21,11 +21,11 @@ const maxUnits = 1_000_000_000
 
 func (a *app) stock() *cobra.Command {
 	var asJSON bool
-	cmd := group("stock", "Read and restock a SKU through a running door", a.stockGet(&asJSON), a.stockRestock(&asJSON))
-	cmd.Long = `Read and restock a SKU through a running door.
+	cmd := group("stock", "Read, restock and steer a SKU through a running door", a.stockGet(&asJSON), a.stockRestock(&asJSON), a.stockPolicy(&asJSON))
+	cmd.Long = `Read, restock and steer a SKU through a running door.
 
 HOLDFAST_URL             the door; default ` + defaultDoor + `
-HOLDFAST_KEY             for get: one of the door's secrets.api_keys, without its caller
+HOLDFAST_KEY             for get and policy: one of the door's secrets.api_keys, without its caller
 HOLDFAST_WEBHOOK_SECRET  for restock: one of the door's secrets.inventory
 
 For a door on this machine, one that is not set is the published one of
