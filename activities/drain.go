@@ -15,16 +15,24 @@ import (
 )
 
 const (
-	drainBatch    = 20  // items of one call of the gate: well below 2 ms of its time
-	drainParallel = 16  // entries started at once
-	drainRounds   = 100 // batches of one activity: 2,000 items, well within its timeout
-	trimRounds    = 50  // bites of one activity: 5,000 lines of the ledger
-	drainAlarm    = 20  // handings after which an item needs a person's eye
+	drainBatch    = 20          // items of one call of the gate: well below 2 ms of its time
+	drainParallel = 16          // entries started or told at once
+	drainItems    = 2000        // of one activity
+	drainTime     = time.Minute // of one activity, or a little more
+	trimRounds    = 50          // bites of one activity: 5,000 lines of the ledger
+	drainAlarm    = 20          // handings after which an item needs a person's eye
+	// stay is the longest pause for which a drain does not end: each costs the book's
+	// history some ten events.
+	stay = time.Second
 )
 
 // DrainReport says what a drain did. More says that it stopped at its bound;
 // NextMillis is how long until something more is due, 0 when nothing is.
 type DrainReport struct {
+	// SettingsLost says that the gate's settings are older than the book's: nothing was
+	// handed out.
+	SettingsLost bool `json:"settings_lost,omitempty"`
+
 	Started    int   `json:"started"`
 	Told       int   `json:"told"`
 	Failed     int   `json:"failed"`
@@ -32,13 +40,32 @@ type DrainReport struct {
 	NextMillis int64 `json:"next_ms"`
 }
 
+// DrainInput names a SKU and the version of the settings that its book has.
+type DrainInput struct {
+	SKU     string `json:"sku"`
+	Version int64  `json:"version"`
+}
+
 // DrainOutbox hands what is due in the outbox to the workflows of the entries.
 // An item that fails stays in the outbox and is due again in 30 s: it holds up
 // nobody else. Then the ledger loses what is past every retention: each SKU is
 // drained now and then, at least when a door or a worker starts.
-func (a *Stock) DrainOutbox(ctx context.Context, in SKURef) (DrainReport, error) {
+//
+// The gate hands out no more offers than their owners can be expected to take note
+// of before they are due again, and says so; the drain then waits with it.
+func (a *Stock) DrainOutbox(ctx context.Context, in DrainInput) (DrainReport, error) {
+	defer beating(ctx)()
 	d := drain{Stock: a, sku: in.SKU}
-	for range drainRounds {
+	own, err := a.Gate.Policy(ctx, in.SKU)
+	if err != nil {
+		return d.report, a.gateError(ctx, in.SKU, "read the policy of", err)
+	}
+	if own.Version < in.Version {
+		d.report.SettingsLost = true
+		return d.report, nil
+	}
+	began := time.Now()
+	for handed := 0; handed < drainItems && time.Since(began) < drainTime; {
 		out, err := a.Gate.Drain(ctx, in.SKU, drainBatch)
 		if err != nil {
 			return d.report, a.gateError(ctx, in.SKU, "drain", err)
@@ -47,9 +74,17 @@ func (a *Stock) DrainOutbox(ctx context.Context, in SKURef) (DrainReport, error)
 		if err := ctx.Err(); err != nil {
 			return d.report, a.gateError(ctx, in.SKU, "drain", err)
 		}
-		if len(out.Items) < drainBatch && !freed && !out.AtOnce {
+		handed += len(out.Items)
+		switch {
+		case len(out.Items) == drainBatch || freed || out.AtOnce:
+		case out.Next == 0 || out.Next > stay:
 			d.report.NextMillis = (out.Next + time.Millisecond - 1).Milliseconds()
 			return d.report, d.trim(ctx)
+		default:
+			select {
+			case <-time.After(out.Next):
+			case <-ctx.Done():
+			}
 		}
 	}
 	d.report.More = true
@@ -65,7 +100,6 @@ func (d *drain) trim(ctx context.Context) error {
 		if !more {
 			return nil
 		}
-		activity.RecordHeartbeat(ctx)
 	}
 	d.report.More = true
 	return nil
@@ -77,56 +111,40 @@ type drain struct {
 	report DrainReport
 }
 
-// deliver hands out one batch: starts side by side, then offers and ends in
-// their order. It answers whether an entry was ended on the way, whose unit
-// then makes another offer.
+// deliver hands out one batch, side by side: what an entry has to learn it reads at
+// the gate, whatever comes first. It answers whether an entry was ended on the way,
+// whose unit then makes another offer.
 func (d *drain) deliver(ctx context.Context, items []redis.Item) (freed bool) {
 	var ended atomic.Bool
-	var started, failed atomic.Int64
-	var starts errgroup.Group
-	starts.SetLimit(drainParallel)
+	var started, told, failed atomic.Int64
+	var group errgroup.Group
+	group.SetLimit(drainParallel)
 	for _, item := range items {
 		if item.Handed >= drainAlarm {
 			activity.GetLogger(ctx).Error("outbox item handed out again and again", "sku", d.sku, "kind", item.Kind, "entry", item.EntryID, "hold", item.HoldID, "handed", item.Handed)
 		}
-		if item.Kind != redis.ItemStart {
-			continue
+		do, done := d.tell, &told
+		if item.Kind == redis.ItemStart {
+			do, done = d.start, &started
 		}
-		starts.Go(func() error {
-			gone, err := d.start(ctx, item)
-			activity.RecordHeartbeat(ctx)
+		group.Go(func() error {
+			gone, err := do(ctx, item)
 			if err != nil {
 				failed.Add(1)
-				activity.GetLogger(ctx).Error("entry not started", "sku", d.sku, "entry", item.EntryID, "error", err)
+				activity.GetLogger(ctx).Error("entry does not know", "sku", d.sku, "kind", item.Kind, "entry", item.EntryID, "error", err)
 				return nil
 			}
-			started.Add(1)
+			done.Add(1)
 			if gone {
 				ended.Store(true)
 			}
 			return nil
 		})
 	}
-	_ = starts.Wait() // no start answers an error: each is logged and counted
+	_ = group.Wait() // none answers an error: each is logged and counted
 	d.report.Started += int(started.Load())
+	d.report.Told += int(told.Load())
 	d.report.Failed += int(failed.Load())
-
-	for _, item := range items {
-		if item.Kind == redis.ItemStart {
-			continue
-		}
-		gone, err := d.tell(ctx, item)
-		activity.RecordHeartbeat(ctx)
-		if err != nil {
-			d.report.Failed++
-			activity.GetLogger(ctx).Error("entry not told", "sku", d.sku, "kind", item.Kind, "entry", item.EntryID, "error", err)
-			continue
-		}
-		d.report.Told++
-		if gone {
-			ended.Store(true)
-		}
-	}
 	return ended.Load()
 }
 

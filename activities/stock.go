@@ -17,6 +17,7 @@ type StockGate interface {
 	RegisterSKU(ctx context.Context, sku string) (owner string, err error)
 	Open(ctx context.Context, req redis.OpenRequest) (redis.Base, error)
 	Settings(ctx context.Context, req redis.SettingsRequest) (redis.Base, error)
+	Policy(ctx context.Context, sku string) (contract.PolicyOf, error)
 	Stock(ctx context.Context, sku string, ev contract.StockEvent) (redis.StockOutcome, error)
 	Drain(ctx context.Context, sku string, limit int) (redis.DrainOutcome, error)
 	TrimLedger(ctx context.Context, sku string) (dropped int64, more bool, err error)

@@ -302,14 +302,14 @@ func (p *play) leave(t *testing.T, entry string) {
 // aBookIsContinued, B104 and B105: it rings a book's bell until its run is full, with deliveries in
 // between; each of them counts once.
 func aBookIsContinued(t *testing.T, p *play) {
-	const sku, rings = "continued", 5200
+	const sku, rings = "continued", 1500
 	ctx := t.Context()
 	p.opened(t, sku, 1)
 	first, err := p.temporal.DescribeWorkflow(ctx, "stock."+sku, "")
 	require.NoError(t, err)
 	began := time.Now()
 	require.NoError(t, each(ctx, rings, 64, func(ctx context.Context, i int) error {
-		if i%1000 == 500 {
+		if i%300 == 150 {
 			return p.shop.Restock(ctx, sku, 1)
 		}
 		return p.temporal.SignalWorkflow(ctx, "stock."+sku, "", "settle", nil)

@@ -1,5 +1,7 @@
 -- drain: hands out what is due in the outbox and moves it 30 s ahead; what was
--- handed out 20 times comes last, ten minutes on. Offers of a paused SKU stay.
+-- handed out 20 times comes last, ten minutes on. Offers of a paused SKU stay, and so
+-- do those that would be more than 500 on their way: a big restock would else be
+-- handed out again and again while its owners are still taking note.
 -- ARGV +1 limit. Answers {"ok", wake, ms until more is due or -1, then for each
 -- item: member, handed before, sealed, entry record, hold record}.
 -- A key that a hand has deleted left its counterpart behind: that closes the SKU.
@@ -14,14 +16,25 @@ if FENCED and lost() then
   redis.call('HDEL', K_STOCK, 'fence')
   return { 'closed', replication_id(), 0 }
 end
-local limit = num(1)
+local limit, MOST_FLYING = num(1), 500
 local more = sweep()
 more = settle() or more
 local items, now_us = {}, math.max(NOW_US, S.stamp)
 local due = {}
 local outboxes = S.paused == 0 and { K_OUTBOX, K_OFFERS } or { K_OUTBOX }
+local held_back = false
 for _, from in ipairs(outboxes) do
-  local page = redis.call('ZRANGEBYSCORE', from, '-inf', int(now_us), 'WITHSCORES', 'LIMIT', 0, limit + 1)
+  local most = limit + 1
+  if from == K_OFFERS then
+    -- What was handed out 20 times is past the 30 s and keeps nobody back.
+    local flying = redis.call('ZCOUNT', from, '(' .. int(now_us), int(now_us + 30000000 + 500))
+    local room = math.max(0, MOST_FLYING - flying)
+    if room < most then
+      most = room
+      held_back = redis.call('ZCOUNT', from, '-inf', int(now_us)) > room
+    end
+  end
+  local page = most > 0 and redis.call('ZRANGEBYSCORE', from, '-inf', int(now_us), 'WITHSCORES', 'LIMIT', 0, most) or {}
   for i = 1, #page, 2 do due[#due + 1] = { page[i], tonumber(page[i + 1]) } end
 end
 table.sort(due, function(a, b) return a[2] < b[2] or a[2] == b[2] and a[1] < b[1] end)
@@ -71,6 +84,7 @@ elseif stop then
 elseif more or #due > limit then
   at(0)
 end
+if held_back then at(200) end
 for _, from in ipairs(outboxes) do
   local first = redis.call('ZRANGEBYSCORE', from, '(' .. int(now_us), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if first[2] then at((tonumber(first[2]) - NOW_US) / 1000) end
@@ -81,6 +95,8 @@ if redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_LIMITED) > 0 then
   if lease[2] then at(tonumber(lease[2]) - NOW) end
 end
 purge()
-set('woke', 0)
+-- Who comes back within the second needs no wake meanwhile; should it die, the next
+-- second has one.
+set('woke', (next_ms >= 0 and next_ms <= 1000) and NOW or 0)
 flush()
 return { 'ok', 0, next_ms, unpack(items) }

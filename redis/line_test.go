@@ -244,6 +244,55 @@ func TestABigRestockIsOfferedInBoundedBites(t *testing.T) {
 	require.Equal(t, entries, told)
 }
 
+// A restock for more people than can take note at once: 500 offers are on their way at
+// a time, each that is known makes room for one, and nobody is handed out twice.
+func TestABigRestockIsHandedOutAsItIsTakenNoteOf(t *testing.T) {
+	const people, most = 600, 500
+	f := open(t, 0)
+	entries := make([]string, people)
+	for i := range entries {
+		entries[i] = f.waits(fmt.Sprint("p", i), 1)
+	}
+	f.restock("e1", people)
+	var told, holds []string
+	drained := func() DrainOutcome {
+		out := must[DrainOutcome](f)(f.g.Drain(t.Context(), f.sku, 10))
+		for _, item := range out.Items {
+			require.Equal(t, ItemOffer, item.Kind)
+			require.Zero(t, item.Handed, "handed out before it was due again")
+			told, holds = append(told, item.EntryID), append(holds, item.HoldID)
+		}
+		return out
+	}
+	for f.counters().Offered < people || len(told) < most {
+		drained()
+	}
+	require.Equal(t, entries[:most], told)
+	out := drained()
+	require.Len(t, told, most, "the rest waits")
+	require.False(t, out.AtOnce)
+	require.Equal(t, 200*time.Millisecond, out.Next)
+	for i := range 30 {
+		must[HoldOutcome](f)(f.g.AdoptOffer(t.Context(), f.sku, holds[i]))
+	}
+	for range 3 {
+		drained()
+	}
+	require.Equal(t, entries[:most+30], told, "in the order of the line")
+	require.Equal(t, 200*time.Millisecond, drained().Next)
+
+	// Whoever takes note of nothing keeps nobody back for good: after the 30 s all
+	// come, who was never handed out first.
+	f.pass(30*time.Second + time.Millisecond)
+	for len(told) < people {
+		drained()
+	}
+	require.Equal(t, entries, told)
+	again := f.drain()
+	require.Equal(t, entries[30], again.Items[0].EntryID)
+	require.EqualValues(t, 1, again.Items[0].Handed)
+}
+
 func TestWakeComesAtMostOnceASecondAndNeverStrandsTheOutbox(t *testing.T) {
 	f := open(t, 0)
 	f.waits("a", 1)

@@ -64,16 +64,6 @@ func (g *Gate) Settings(ctx context.Context, req SettingsRequest) (Base, error) 
 	return r.base(), nil
 }
 
-// SettingsOf is all that a book knows of a SKU's settings, for a gate that has lost
-// them.
-func SettingsOf(book contract.StockBook, actor string) SettingsRequest {
-	req := SettingsRequest{SKU: book.SKU, Policy: &book.Policy, Version: book.Version, Paused: &book.Paused, Actor: actor}
-	if book.Opened {
-		req.About = &book.About
-	}
-	return req
-}
-
 // Policy reads a SKU's policy, the zero one when the shop has set none or the SKU is
 // not open. It is a plain read, whatever the fence says: what is then done with it
 // asks the gate.

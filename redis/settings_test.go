@@ -98,17 +98,3 @@ func TestTheGateRefusesWhatIsNoPolicy(t *testing.T) {
 	require.ErrorContains(t, err, "hold_seconds is 1")
 	require.Equal(t, contract.PolicyOf{}, f.policyNow())
 }
-
-// What a book knows makes a gate that has lost its settings whole again.
-func TestSettingsComeBackFromTheBook(t *testing.T) {
-	book := contract.StockBook{Opened: true, Version: 9, Paused: true, About: contract.About{Title: "Oak"}}
-	book.Policy = contract.Policy{LimitPerPerson: new(int64(3)), OfferMaxAgeSeconds: new(int64(900)), HoldSeconds: new(int64(30))}
-	f := open(t, 2)
-	book.SKU = f.sku
-	must[Base](f)(f.g.Settings(t.Context(), SettingsOf(book, "reconcile")))
-	c, about, err := f.g.Snapshot(t.Context(), f.sku)
-	require.NoError(t, err)
-	require.Equal(t, book.About, about)
-	require.Equal(t, []any{true, int64(3), int64(9)}, []any{c.Paused, c.Limit, c.PolicyVersion})
-	require.Equal(t, contract.PolicyOf{Policy: book.Policy, Version: 9}, f.policyNow())
-}

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"math"
 
 	"holdfast/contract"
 	"holdfast/redis"
@@ -23,12 +24,16 @@ func (w *world) Open(context.Context, redis.OpenRequest) (redis.Base, error) {
 func (w *world) Settings(_ context.Context, req redis.SettingsRequest) (redis.Base, error) {
 	return w.verb("settings", func() redis.Verdict {
 		w.settings = append(w.settings, req)
+		w.outdated = false
 		return redis.OK
 	})
 }
 
 func (w *world) Policy(context.Context, string) (contract.PolicyOf, error) {
-	return contract.PolicyOf{Policy: w.policy}, nil
+	if w.outdated {
+		return contract.PolicyOf{}, nil
+	}
+	return contract.PolicyOf{Policy: w.policy, Version: math.MaxInt64}, nil
 }
 
 // Stock applies every event once by its id, and a return by its return id.

@@ -57,6 +57,7 @@ type world struct {
 	drain    func() redis.DrainOutcome
 	settings []redis.SettingsRequest
 	policy   contract.Policy // of the SKU
+	outdated bool            // the gate's settings are of before
 	checks   int             // how often Reconcile was asked for
 	provider provider
 

@@ -15,8 +15,7 @@ import (
 
 const (
 	keptEvents = 500         // decided stock events that the book remembers
-	maxHistory = 5000        // events of one run; well below the server's own hint
-	minDrain   = time.Second // between two drains that nobody asked for
+	maxHistory = 1000        // events of one run; below 2,000 also when its end takes some tries
 	afterBug   = time.Minute // before a step that cannot succeed is tried again
 )
 
@@ -205,27 +204,32 @@ func (s *stock) drain(ctx workflow.Context) {
 		s.next.clear()
 		s.dirty = false
 		var report activities.DrainReport
-		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, drainOptions()), stockActivities.DrainOutbox, activities.SKURef{SKU: s.sku}).Get(ctx, &report)
+		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, drainOptions()), stockActivities.DrainOutbox,
+			activities.DrainInput{SKU: s.sku, Version: s.book.Version}).Get(ctx, &report)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
 			workflow.GetLogger(ctx).Error("outbox not drained", "sku", s.sku, "error", err)
 			s.next.set(ctx, "outbox is due", afterBug)
+		case report.SettingsLost && s.restoreSettings(ctx) == nil:
+			s.dirty = true
+		case report.SettingsLost:
+			s.next.set(ctx, "outbox is due", afterBug)
 		case report.More:
 			s.dirty = true
 		case report.NextMillis > 0:
-			s.next.set(ctx, "outbox is due", max(minDrain, time.Duration(report.NextMillis)*time.Millisecond))
+			s.next.set(ctx, "outbox is due", time.Duration(report.NextMillis)*time.Millisecond)
 		}
 	}
 }
 
-// drainOptions: an activity hands out at most 2,000 items and heartbeats after
-// each.
+// drainOptions: an activity hands out for about a minute and beats by itself; a worker
+// that died keeps the line waiting for seconds.
 func drainOptions() workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		StartToCloseTimeout: 10 * time.Minute,
-		HeartbeatTimeout:    30 * time.Second,
+		HeartbeatTimeout:    10 * time.Second,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 15 * time.Second},
 		Summary:             "hand out what the entries have to learn",
 	}

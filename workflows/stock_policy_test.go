@@ -109,6 +109,22 @@ func TestAPolicySurvivesAGateThatIsAway(t *testing.T) {
 	require.EqualValues(t, 60, *out.Book.Policy.HoldSeconds)
 }
 
+// A Redis that went back, or was built anew, gets the settings from the book before
+// anything is handed out.
+func TestAGateThatLostItsSettingsGetsThemBack(t *testing.T) {
+	w := newWorld(t)
+	in := contract.StockInput{SKU: chair, Book: openBook()}
+	in.Book.Policy, in.Book.Paused, in.Book.Version = contract.Policy{LimitPerPerson: new(int64(2))}, true, 7
+	w.outdated = true
+	out := w.runStock(in, time.Hour)
+	paused := true
+	require.Equal(t, []redis.SettingsRequest{{
+		SKU: chair, About: &in.Book.About, Policy: &in.Book.Policy, Version: 7, Paused: &paused, Actor: "book",
+	}}, w.settings)
+	require.Equal(t, []string{"settings ok", "drain ok"}, w.calls)
+	require.EqualValues(t, 7, out.Book.Version)
+}
+
 // The window of an offer is that of the policy when its entry learns of it: one that
 // joined before a change gets the new one, and an offer that is told keeps its own.
 func TestAnOfferHasThePolicyOfItsTime(t *testing.T) {

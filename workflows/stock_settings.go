@@ -87,6 +87,24 @@ func (s *stock) known(req contract.PolicyRequest) bool {
 	return (req.About == nil || sameAbout(s.book.About, *req.About)) && (req.Policy == nil || s.book.Policy.Same(*req.Policy))
 }
 
+// restoreSettings gives a gate that has lost its settings, with a Redis that went back
+// or that was built anew, all that the book knows of them.
+func (s *stock) restoreSettings(ctx workflow.Context) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a turn that was asked for is taken
+	done, err := s.inTurn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	_, err = gateStep[activities.Woken](ctx, "store the settings again", stockActivities.StoreSettings, activities.SettingsInput{
+		SKU: s.sku, About: &s.book.About, Policy: &s.book.Policy, Version: s.book.Version, Paused: &s.book.Paused, Actor: "book",
+	})
+	if err != nil {
+		workflow.GetLogger(ctx).Error("settings not stored again", "sku", s.sku, "error", err)
+	}
+	return err
+}
+
 // pause pauses or resumes the SKU.
 func (s *stock) pause(ctx workflow.Context, req contract.PauseRequest) (contract.PauseResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
