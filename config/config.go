@@ -22,6 +22,7 @@ type Config struct {
 	Waitlist Waitlist `mapstructure:"waitlist"`
 	Join     Join     `mapstructure:"join"`
 	Missed   Missed   `mapstructure:"missed"`
+	Quiet    Quiet    `mapstructure:"quiet"`
 	SMS      SMS      `mapstructure:"sms"`
 	Payment  Payment  `mapstructure:"payment"`
 	Events   Events   `mapstructure:"events"`
@@ -120,6 +121,15 @@ type Join struct {
 // Missed says what a missed turn costs.
 type Missed struct {
 	Keep int `mapstructure:"keep"`
+}
+
+// Quiet is the hours in which nobody is texted, as the clocks of the shop's zone
+// show them. From and To are HH:MM, equal for none.
+type Quiet struct {
+	From    string        `mapstructure:"from"`
+	To      string        `mapstructure:"to"`
+	Zone    string        `mapstructure:"zone"`     // an IANA name, never guessed
+	MaxWait time.Duration `mapstructure:"max_wait"` // of one offer for its text
 }
 
 // SMS is the sender of texts.

@@ -74,6 +74,11 @@ var keys = []key{
 	{name: "join.per_address", def: 300, rule: whole(0, 1_000_000), doc: "Joins from one address an hour, without a key; a carrier's customers may share one. 0: no limit."},
 	{name: "missed.keep", def: 1, rule: whole(0, 100), doc: "How many turns a person may miss and still keep their place, for the next restock. 0: the first missed turn ends the entry."},
 
+	{name: "quiet.from", def: "00:00", rule: clock(), doc: "When the shop's quiet hours begin, as the clocks of `quiet.zone` show it. From then on texts wait and windows do not run: see [waitlist.md](waitlist.md)."},
+	{name: "quiet.to", def: "00:00", rule: quietEnd(), doc: "When they end. Before `quiet.from`: on the next morning. The same: there are none."},
+	{name: "quiet.zone", def: "", rule: quietZone(), doc: "The time zone of the shop."},
+	{name: "quiet.max_wait", def: 12 * time.Hour, rule: seconds(5*time.Second, 7*day), doc: "An offer whose text would have to wait longer than this for the morning is passed on by then; its person keeps the place. `offer.max_age` counts as well."},
+
 	{name: "sms.provider", def: "", rule: oneOf("twilio", "console"), doc: "Who sends the texts; never guessed. `console` prints them."},
 	{name: "sms.segments_per_second", def: 1.0, rule: rate(), doc: "Rate limit of all workers together, in segments."},
 	{name: "sms.segments_a_day", def: 10_000, rule: whole(0, 1_000_000_000), doc: "Budget of a day (UTC), in segments; at four fifths of it an error is logged, after it no text is sent. 0: no budget."},

@@ -118,6 +118,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, 10, cfg.HTTP.DrainSeconds)
 	require.Equal(t, Join{MaxBacklog: 5000, Workers: 32, PerPhone: 20, PerAddress: 300}, cfg.Join)
 	require.Equal(t, 1, cfg.Missed.Keep)
+	require.Equal(t, Quiet{From: "00:00", To: "00:00", MaxWait: 12 * time.Hour}, cfg.Quiet)
 	require.Equal(t, time.Minute, cfg.SMS.SentGrace)
 	require.InDelta(t, 1, cfg.SMS.SegmentsPerSecond, 0)
 }
@@ -131,6 +132,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 		"temporal.address": "t.example:7233", "metrics.skus": "CHAIR, TEE", "sms.twilio.base_url": "http://127.0.0.1:9", "phone.default_region": "NL",
 		"http.trusted_proxies": "10.0.0.7,192.0.2.0/24", "sms.allowed_regions": "US,CA",
 		"shop.locale": "de-AT", "missed.keep": "3", "worker.deployment": "shop-eu", "worker.build_id": "v1.2+3", "sms.segments_per_second": "2.5", "secrets.links": "1:aaaaaaaaaaaaaaaa,2:bbbbbbbbbbbbbbbb",
+		"quiet.from": "22:00", "quiet.to": "08:00", "quiet.zone": "Europe/London",
 		"secrets.api_keys": "a:aaaaaaaaaaaaaaaa,b:bbbbbbbbbbbbbbbb", "secrets.inventory": "whsec_YWFhYWFhYWFhYWFhYWFhYQ==",
 		"temporal.ui_origins": "http://a.example,https://b.example:8443", "secrets.payload_keys": "b:" + keyB + ",a:" + keyA,
 		"payment.webhook.secrets": "whsec_a,whsec_b", "payment.stripe.webhook_secrets": "whsec_c,whsec_d", "payment.stripe.base_url": "http://127.0.0.1:8", "payment.stripe.unnamed": "ignore",

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/text/language"
 
 	"holdfast/contract"
+	"holdfast/quiet"
 )
 
 // rule says what is right for a key. check answers "" when v is, else what v
@@ -89,6 +90,37 @@ func reopenWait() rule {
 func maxAge() rule {
 	return must("at least offer.window, at most 30d, in whole seconds", func(v time.Duration, c *Config) bool {
 		return v >= c.Offer.Window && v <= 30*day && v%time.Second == 0
+	})
+}
+
+func clock() rule {
+	return must("a time of day, 00:00 to 23:59", func(v string, _ *Config) bool {
+		_, err := quiet.Clock(v)
+		return err == nil
+	})
+}
+
+// quietEnd is at fault when both are times of day and no quiet hours.
+func quietEnd() rule {
+	return must("a time of day, 00:00 to 23:59, at most 21 hours after quiet.from", func(v string, c *Config) bool {
+		if _, err := quiet.Clock(v); err != nil {
+			return false
+		}
+		_, wrong := quiet.Clock(c.Quiet.From)
+		_, err := quiet.New(c.Quiet.From, v, "UTC")
+		return wrong != nil || err == nil
+	})
+}
+
+// quietZone is wanted as soon as there are quiet hours: the machine's own zone, in
+// a container UTC, would be a wrong guess.
+func quietZone() rule {
+	return must("an IANA time zone, as in America/New_York; empty only while quiet.from and quiet.to are the same", func(v string, c *Config) bool {
+		if v == "" {
+			return c.Quiet.From == c.Quiet.To
+		}
+		_, err := quiet.Zone(v)
+		return err == nil
 	})
 }
 

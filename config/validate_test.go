@@ -2,11 +2,13 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +59,10 @@ var bad = map[string][]string{
 	"sms.segments_a_day":      {"-1", ""},
 	"sms.allowed_regions":     {"us", "XX", "US,", "USA"},
 	"missed.keep":             {"101", "-1", ""},
+	"quiet.from":              {"", "9:00", "24:00", "10pm", "22:00:00"},
+	"quiet.to":                {"", "8", "21:01", "08:60"},
+	"quiet.zone":              {"EST", "Local", "Europe/Londn", "+01:00"},
+	"quiet.max_wait":          {"4s", "169h", "5500ms", "0", ""},
 	"sms.provider":            {"", "Twilio", "none"},
 	"sms.segments_per_second": {"0", "-1", "NaN", "Inf", ""},
 	"sms.sent_grace":          {"-1s", "61m", "1500ms", ""},
@@ -82,6 +88,9 @@ func TestEveryBadValueHasItsLine(t *testing.T) {
 				set := map[string]string{name: value}
 				if name == "offer.window" {
 					set["offer.max_age"] = "30d"
+				}
+				if strings.HasPrefix(name, "quiet.") {
+					set["quiet.zone"] = cmp.Or(set["quiet.zone"], "Europe/London")
 				}
 				if name == "temporal.ui_origins" {
 					set["http.ops_addr"] = known["http.public_addr"].def.(string)
@@ -116,6 +125,20 @@ func TestAllProblemsInOneMessage(t *testing.T) {
 	require.Len(t, strings.Split(err.Error(), "\n"), len(wrong)+1, "one line a problem")
 }
 
+// The machine's own zone is never guessed for the shop's.
+func TestQuietHoursWantTheirZone(t *testing.T) {
+	hours := map[string]string{"quiet.from": "22:00", "quiet.to": "08:00"}
+	environ(t, hours)
+	_, err := Load("", nil)
+	require.Equal(t, []string{"quiet.zone"}, slices.Sorted(maps.Keys(problems(t, err))))
+
+	hours["quiet.zone"] = "Europe/London"
+	environ(t, hours)
+	cfg, err := Load("", nil)
+	require.NoError(t, err)
+	require.Equal(t, Quiet{From: "22:00", To: "08:00", Zone: "Europe/London", MaxWait: 12 * time.Hour}, cfg.Quiet)
+}
+
 func TestEdgesAreRight(t *testing.T) {
 	for name, values := range map[string][]string{
 		"hold.ttl":             {"5s", "2h", "7200s"},
@@ -133,6 +156,10 @@ func TestEdgesAreRight(t *testing.T) {
 		"temporal.ui_origins":  {""},
 		"secrets.payload_keys": {"2026-11:" + keyA, "b:" + keyB + ",a:" + keyA},
 		"sms.outbox":           {""},
+		"quiet.from":           {"00:00"},
+		"quiet.to":             {"00:00"},
+		"quiet.zone":           {"", "UTC", "Australia/Lord_Howe"},
+		"quiet.max_wait":       {"5s", "7d"},
 		"payment.timeout":      {"1s", "60s", "2500ms"},
 		"phone.default_region": {"NL"},
 	} {
