@@ -41,6 +41,7 @@ type Texts struct {
 	Links     LinkSigner
 	Words     *sms.Words
 	PublicURL string // what links begin with, no trailing slash
+	Quiet     QuietHours
 }
 
 // Addressee is whom a text is written for.
@@ -55,6 +56,13 @@ type JoinedTextInput struct {
 	Addressee
 	Phone    string `json:"phone"`
 	Position int64  `json:"position"` // when it joined
+	Earlier
+}
+
+// Earlier is what an activity before this one left behind: since when it may have
+// sent the text without knowing it, or the zero time.
+type Earlier struct {
+	TriedSince time.Time `json:"tried_since,omitzero"`
 }
 
 // TextResult says what became of a text. Sent says that nothing more follows
@@ -65,10 +73,14 @@ type TextResult struct {
 	Sent    bool        `json:"sent,omitempty"`
 	Skipped bool        `json:"skipped,omitempty"`
 	Hold    HoldOutcome `json:"hold"`
+	Waits   *TextWaits  `json:"waits,omitempty"` // nothing was sent, told or asked
 }
 
 // SendJoined sends the joined text, unless the person has left or pressed by now.
 func (a *Texts) SendJoined(ctx context.Context, in JoinedTextInput) (TextResult, error) {
+	if out, quiet := a.Quiet.wait(ctx, in.TriedSince); quiet {
+		return out, nil
+	}
 	entry, ok, err := a.Gate.ReadEntry(ctx, in.SKU, in.EntryID)
 	if err != nil {
 		return TextResult{}, a.gateError(ctx, in.SKU, "read entry of", err)
@@ -96,7 +108,7 @@ func (a *Texts) SendJoined(ctx context.Context, in JoinedTextInput) (TextResult,
 		position = entry.Position
 	}
 	link := a.PublicURL + "/w/" + in.EntryID
-	out, err := a.send(ctx, sms.Text{
+	out, err := a.send(ctx, in.TriedSince, sms.Text{
 		To:      in.Phone,
 		Body:    a.Words.Joined(in.values(title, link), position),
 		Link:    link,
@@ -123,12 +135,16 @@ type OfferTextInput struct {
 	Addressee
 	EntryID string `json:"entry_id"`
 	Phone   string `json:"phone"`
+	Earlier
 }
 
 // SendOffer tells the gate, then sends the offer's text, in each attempt: an
 // offer that has ended, is pressed or may not be told is not texted. A text that has
 // waited for its turn is asked for again: nobody who has left meanwhile gets it.
 func (a *Texts) SendOffer(ctx context.Context, in OfferTextInput) (TextResult, error) {
+	if out, quiet := a.Quiet.wait(ctx, in.TriedSince); quiet {
+		return out, nil
+	}
 	told, err := a.Gate.Told(ctx, in.request(false))
 	if err != nil {
 		return TextResult{}, a.gateError(ctx, in.SKU, "told offer of", err)
@@ -162,7 +178,7 @@ func (a *Texts) SendOffer(ctx context.Context, in OfferTextInput) (TextResult, e
 		return notSure(err)
 	})
 	window, link := min(seconds(in.Settings.WindowSeconds), told.Left), a.PublicURL+"/r/"+token
-	out, err := a.send(ctx, sms.Text{
+	out, err := a.send(ctx, in.TriedSince, sms.Text{
 		To:       in.Phone,
 		Body:     a.Words.Offer(in.values(title, link), window),
 		Link:     link,
@@ -195,9 +211,9 @@ func (a *Texts) title(ctx context.Context, sku string) (string, error) {
 
 // send hands a text over, once: an attempt after the first may follow one whose
 // answer was lost, with the provider or with this worker, so it looks first.
-func (a *Texts) send(ctx context.Context, t sms.Text) (TextResult, error) {
-	if info := activity.GetInfo(ctx); info.Attempt > 1 {
-		receipt, found, err := a.Sender.Find(ctx, t, info.ScheduledTime)
+func (a *Texts) send(ctx context.Context, tried time.Time, t sms.Text) (TextResult, error) {
+	if since := triedSince(ctx, tried); !since.IsZero() {
+		receipt, found, err := a.Sender.Find(ctx, t, since)
 		if err != nil {
 			return TextResult{}, a.refused(ctx, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"holdfast/activities"
 	"holdfast/config"
 	"holdfast/contract"
 	"holdfast/keys"
@@ -60,7 +61,7 @@ func TestEveryWorkflowSaysWhatBecomesOfItsOpenRuns(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	require.NotPanics(t, func() {
-		newWorkers(c, version("v2"), redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{}, &sms.Words{}, payment.None(), nil, nil)
+		newWorkers(c, version("v2"), redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{}, &sms.Words{}, activities.QuietHours{}, payment.None(), nil, nil)
 	})
 }
 

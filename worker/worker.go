@@ -22,6 +22,7 @@ import (
 	"holdfast/limits"
 	"holdfast/metrics"
 	"holdfast/payment"
+	"holdfast/quiet"
 	"holdfast/redis"
 	"holdfast/sms"
 	"holdfast/workflows"
@@ -48,6 +49,10 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 		return err
 	}
 	words, err := newWords(cfg, ring)
+	if err != nil {
+		return err
+	}
+	quiet, err := quietHours(cfg)
 	if err != nil {
 		return err
 	}
@@ -102,7 +107,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	defer cancel()
 	background.Go(func() { wakeBooks(ctx, gate, l, log) })
 	background.Go(func() { counts.Watch(ctx, metrics.Watch{Books: gate, Named: cfg.Metrics.SKUs, Log: log}) })
-	w := newWorkers(c, cfg, gate, l, ring, counts.Sender(sender), words, port, shop, fatal)
+	w := newWorkers(c, cfg, gate, l, ring, counts.Sender(sender), words, quiet, port, shop, fatal)
 	if cfg.Worker.BuildID != "" {
 		background.Go(func() {
 			sayVersion(ctx, c.WorkerDeploymentClient().GetHandle(cfg.Worker.Deployment), cfg, namespace, log)
@@ -156,13 +161,21 @@ func newWords(cfg *config.Config, ring *keys.Ring) (*sms.Words, error) {
 	return sms.LoadWords(sms.WordsOptions{Shop: cfg.Shop.Name, Locale: cfg.Shop.Locale, Folder: cfg.SMS.Words, LongestLink: longest})
 }
 
+func quietHours(cfg *config.Config) (activities.QuietHours, error) {
+	hours, err := quiet.New(cfg.Quiet.From, cfg.Quiet.To, cfg.Quiet.Zone)
+	if err != nil {
+		return activities.QuietHours{}, fmt.Errorf("quiet.from, quiet.to, quiet.zone: %w", err)
+	}
+	return activities.QuietHours{Hours: hours, MaxWait: cfg.Quiet.MaxWait}, nil
+}
+
 // workers are the queues' workers. What ends them arrives in fatal.
 type workers struct {
 	all   []worker.Worker
 	fatal chan error
 }
 
-func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, ring *keys.Ring, sender sms.Sender, words *sms.Words, port payment.Port, shop *events.Sender, fatal chan error) workers {
+func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, ring *keys.Ring, sender sms.Sender, words *sms.Words, quiet activities.QuietHours, port payment.Port, shop *events.Sender, fatal chan error) workers {
 	w := workers{fatal: fatal}
 	opts := worker.Options{
 		DisableRegistrationAliasing: true,
@@ -200,7 +213,7 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 	}
 	texts := worker.New(c, contract.SMSTaskQueue, opts)
 	texts.RegisterActivity(&activities.Texts{
-		Guard: guard, Gate: gate, Sender: sender, Links: ring, Words: words, PublicURL: cfg.HTTP.PublicURL,
+		Guard: guard, Gate: gate, Sender: sender, Links: ring, Words: words, PublicURL: cfg.HTTP.PublicURL, Quiet: quiet,
 	})
 	w.all = []worker.Worker{main, texts, tells}
 	return w

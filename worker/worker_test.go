@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
 
+	"holdfast/activities"
 	"holdfast/config"
 	"holdfast/contract"
 	"holdfast/keys"
@@ -58,7 +59,7 @@ func TestWorkersRegisterEverythingOnce(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	require.NotPanics(t, func() {
-		w := newWorkers(c, &config.Config{}, redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{}, &sms.Words{}, payment.None(), nil, nil)
+		w := newWorkers(c, &config.Config{}, redis.New(nil, redis.Options{}), launch.New(c), &keys.Ring{}, &sms.Console{}, &sms.Words{}, activities.QuietHours{}, payment.None(), nil, nil)
 		require.Len(t, w.all, 3)
 	})
 }

@@ -37,6 +37,7 @@ type entry struct {
 
 	ttl    timer                  // of the place in line
 	joined workflow.Future        // the text that gives the place, on its way
+	later  delay                  // of that text
 	known  bool                   // the gate has told us of the entry
 	offer  offer                  // the present one, or the hold that it has become
 	clocks contract.EntrySettings // of the present offer, by the SKU's policy
@@ -96,7 +97,7 @@ func (e *entry) run() (contract.EntryResult, error) {
 // waits: with an offer or a hold it waits for those to end.
 func (e *entry) due() bool {
 	return e.leave.Len() > 0 || e.holdEnded.Len() > 0 || e.ended.Len() > 0 || e.claimed.Len() > 0 || e.offered.Len() > 0 || e.textStatus.Len() > 0 ||
-		ready(e.offer.telling) || ready(e.joined) || e.offer.clock.due() || e.expiring() || e.cancelled()
+		ready(e.offer.telling) || ready(e.joined) || e.later.timer.due() || e.offer.clock.due() || e.expiring() || e.cancelled()
 }
 
 func (e *entry) expiring() bool { return e.ttl.due() && e.status.State == contract.EntryWaiting }
@@ -147,8 +148,16 @@ func (e *entry) step() error {
 		return e.onTold()
 	case ready(e.joined):
 		return e.onJoined()
+	case e.later.timer.due():
+		e.later.timer.clear()
+		e.sendJoined()
+		return nil
 	case e.expiring():
 		return e.end(contract.EntryExpired, "ttl")
+	case e.offer.morning && e.offer.clock.due():
+		e.offer.clock.clear()
+		e.sendOffer()
+		return nil
 	default:
 		return e.lapse(e.offer.missedText())
 	}
@@ -206,6 +215,7 @@ func (e *entry) become(state contract.EntryState, at time.Time) {
 		e.tell(was, at)
 	}
 	if state != contract.EntryOffered {
+		e.stopWaiting()
 		e.status.OfferSent, e.status.OfferUntil = false, nil
 	}
 	if state == contract.EntryWaiting {
@@ -225,7 +235,12 @@ func (e *entry) show() {
 		next = "waits for a unit until " + instant(e.status.ExpiresAt)
 	case contract.EntryOffered:
 		next = "the text that tells of the offer"
-		if e.status.OfferUntil != nil {
+		if w := e.status.TextWaits; w != nil {
+			next += ", which waits: " + string(w.Why)
+			if !w.Until.IsZero() {
+				next += " until " + instant(w.Until)
+			}
+		} else if e.status.OfferUntil != nil {
 			until, next = instant(*e.status.OfferUntil), "a press, or the offer lapses"
 		}
 		if e.offer.lost != "" {
@@ -262,7 +277,7 @@ const joinedWorth = 24 * time.Hour
 
 func (e *entry) sendJoined() {
 	e.joined = e.sms("joined text", joinedWorth, textActivities.SendJoined,
-		activities.JoinedTextInput{EntryRef: e.ref(), Addressee: e.addressee(), Phone: e.in.Phone, Position: e.in.Position})
+		activities.JoinedTextInput{EntryRef: e.ref(), Addressee: e.addressee(), Phone: e.in.Phone, Position: e.in.Position, Earlier: e.later.earlier})
 }
 
 func (e *entry) addressee() activities.Addressee {
@@ -278,6 +293,8 @@ func (e *entry) onJoined() error {
 		return e.end(endOfRefused(err), actorTexts)
 	case err != nil:
 		workflow.GetLogger(e.ctx).Warn("joined text given up", "entry", e.in.EntryID, "error", err)
+	case out.Waits != nil:
+		e.joinedWaits(*out.Waits)
 	}
 	return nil
 }

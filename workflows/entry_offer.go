@@ -32,6 +32,9 @@ type offer struct {
 	lost    string          // what became of a lost text, for people
 	ended   time.Time       // by the gate's clock
 	clock   timer           // of the offer, or of the hold
+	waits   bool            // its text waits, and clock is that of the wait
+	morning bool            // then it can be sent; else the wait has been too long
+	earlier activities.Earlier
 }
 
 // missedText says that the person got no text: to lapse then costs no turn.
@@ -48,6 +51,7 @@ func (e *entry) present(holdID string, generation int64) {
 		e.become(contract.EntryWaiting, time.Time{})
 	}
 	e.offer.clock.clear()
+	e.stopWaiting()
 	e.offer = offer{}
 	e.status.HoldID, e.status.Generation = holdID, generation
 }
@@ -55,7 +59,7 @@ func (e *entry) present(holdID string, generation int64) {
 // onOffered learns of an offer. One that it knows is ignored, unless it could
 // not be told: then the outbox brings it again.
 func (e *entry) onOffered(m contract.Offered) error {
-	if m.HoldID == e.status.HoldID && (e.offer.told || e.offer.telling != nil) {
+	if m.HoldID == e.status.HoldID && (e.offer.told || e.offer.telling != nil || e.offer.waits) {
 		return nil
 	}
 	out, err := gateStep[activities.KnownOffer](e.ctx, "know of the offer", entryActivities.AdoptOffer, e.offerRef(m.HoldID))
@@ -106,6 +110,10 @@ func (e *entry) windowStarts() error {
 		return err
 	}
 	e.offer.window = true
+	if e.offer.waits { // an attempt whose answer was lost had sent it
+		e.stopWaiting()
+		e.offer.told, e.status.OfferSent = true, true
+	}
 	return e.offerStands(hold)
 }
 

@@ -19,7 +19,7 @@ const actorTexts = "sms"
 
 func (e *entry) sendOffer() {
 	e.offer.telling = e.sms("offer text", max(time.Second, e.ageLeft()), textActivities.SendOffer, activities.OfferTextInput{
-		ToldInput: e.toldInput(), Addressee: e.addressee(), EntryID: e.in.EntryID, Phone: e.in.Phone,
+		ToldInput: e.toldInput(), Addressee: e.addressee(), EntryID: e.in.EntryID, Phone: e.in.Phone, Earlier: e.offer.earlier,
 	})
 }
 
@@ -28,11 +28,14 @@ func (e *entry) onTold() error {
 	var out activities.TextResult
 	err := e.offer.telling.Get(e.ctx, &out)
 	e.offer.telling = nil
+	e.stopWaiting()
 	switch {
 	case refusedForEver(err):
 		return e.end(endOfRefused(err), actorTexts)
 	case e.status.State != contract.EntryOffered:
 		return nil // it has ended meanwhile, or was pressed
+	case out.Waits != nil:
+		return e.offerWaits(*out.Waits)
 	case err != nil && !e.offer.window:
 		// Whatever it was, the next in line would fare no better: the unit is not
 		// passed on before its time.

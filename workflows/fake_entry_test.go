@@ -159,7 +159,10 @@ func (w *world) Token(holdID string, expires time.Time) (string, error) {
 
 // Send notes a text that was accepted.
 // Find knows no text: the sender of these tests never loses an answer.
-func (w *world) Find(context.Context, sms.Text, time.Time) (sms.Receipt, bool, error) {
+func (w *world) Find(_ context.Context, _ sms.Text, since time.Time) (sms.Receipt, bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.looked = append(w.looked, since.UTC())
 	return sms.Receipt{}, false, nil
 }
 
@@ -174,6 +177,7 @@ func (w *world) Send(_ context.Context, t sms.Text) (sms.Receipt, error) {
 		}
 	}
 	w.texts = append(w.texts, t)
+	w.textedAt = append(w.textedAt, w.Now())
 	return receipt, nil
 }
 

@@ -42,13 +42,16 @@ type world struct {
 	ghosts     []string             // SKUs that were never opened
 	mapless    bool                 // the map of all SKUs was not read whole
 	released   redis.ReleaseRequest // the last one
-	quiet      time.Time            // until then a reopened gate expires nothing
+	reopened   time.Time            // until then a reopened gate expires nothing
 	onConfirm  func(redis.ConfirmRequest)
 
 	payments []contract.PaymentInput
 	freeAt   []int64 // units free when each payment got its owner
 
+	quiet    *activities.QuietHours
 	texts    []sms.Text
+	textedAt []time.Time
+	looked   []time.Time // since when the provider was asked for a text
 	send     func(sms.Text) (sms.Receipt, error)
 	applied  map[string]int64              // stock event → the number of its decision
 	wakes    bool                          // what a stock event answers
@@ -88,6 +91,8 @@ func newWorld(t *testing.T) *world {
 	holds := &activities.Holds{Guard: guard, Gate: w, Payments: w}
 	entries := &activities.Entries{Guard: guard, Gate: w}
 	texts := &activities.Texts{Guard: guard, Gate: w, Sender: w, Links: w, Words: words, PublicURL: "https://nordlicht.example"}
+	texts.Quiet.Now = w.Now
+	w.quiet = &texts.Quiet
 	stock := &activities.Stock{Guard: guard, Gate: w}
 	refunds := &activities.Refunds{Port: &w.provider}
 	for _, a := range []any{holds, entries, texts, stock, refunds, &activities.Attempts{Port: &w.provider}, &activities.EventStarts{Owners: w}, &activities.Claims{Entries: w}, &activities.Deliveries{Sender: &w.endpoint}} {
@@ -285,8 +290,8 @@ func (w *world) Release(_ context.Context, req redis.ReleaseRequest) (redis.Hold
 		if req.Deadline.After(until) {
 			until = req.Deadline
 		}
-		if w.quiet.After(until) {
-			until = w.quiet
+		if w.reopened.After(until) {
+			until = w.reopened
 		}
 		if left = until.Sub(w.Now()); req.Reason == contract.ReasonExpired && left > 0 {
 			return redis.Early

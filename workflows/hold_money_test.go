@@ -108,7 +108,7 @@ func TestHoldMoneyOfAnotherAmount(t *testing.T) {
 			w.at(3*time.Minute, func() {
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				w.quiet = began.Add(17 * time.Minute) // ten minutes, five more, a minute of grace
+				w.reopened = began.Add(17 * time.Minute) // ten minutes, five more, a minute of grace
 			})
 			w.at(16*time.Minute+30*time.Second, func() {
 				require.Empty(t, w.payments, name)
