@@ -293,6 +293,21 @@ func (l *Launcher) Status(ctx context.Context, workflowID string, out any) error
 	return v.Get(out)
 }
 
+// OpenStatus answers the query status of an open workflow into out; ErrNoOwner when
+// it has closed or Temporal does not know the id.
+func (l *Launcher) OpenStatus(ctx context.Context, workflowID string, out any) error {
+	v, err := l.c.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{
+		WorkflowID: workflowID, QueryType: contract.QueryStatus, QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_OPEN,
+	})
+	switch {
+	case err != nil:
+		return noOwner(err)
+	case v.QueryRejected != nil:
+		return fmt.Errorf("%w: it is %s", ErrNoOwner, v.QueryRejected.GetStatus())
+	}
+	return v.QueryResult.Get(out)
+}
+
 // Result answers what a run of a workflow that has completed returned, into out;
 // no worker is needed. ErrNoOwner when Temporal does not know the run.
 func (l *Launcher) Result(ctx context.Context, workflowID, runID string, out any) error {

@@ -81,6 +81,7 @@ func closedToAll(t *testing.T, g *Gate, rdb *goredis.Client, sku string) *Closed
 			_, _, err := g.ReadEntry(ctx, sku, entry)
 			return err
 		},
+		"why":   func() error { _, err := g.Why(ctx, sku, entry, 3); return err },
 		"drain": func() error { _, err := g.Drain(ctx, sku, 10); return err },
 		"settings": func() error {
 			paused := true

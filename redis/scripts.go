@@ -69,6 +69,7 @@ var (
 	verbRefund     = load("refund")
 	verbSnapshot   = load("snapshot")
 	verbRead       = load("read")
+	verbWhy        = load("why")
 	verbDrain      = load("drain")
 	verbOpen       = load("open")
 	verbSettings   = load("settings")

@@ -24,6 +24,7 @@ type Gate interface {
 	Policy(ctx context.Context, sku string) (contract.PolicyOf, error)
 	ReadHold(ctx context.Context, sku, holdID string) (redis.HoldOutcome, bool, error)
 	ReadEntry(ctx context.Context, sku, entryID string) (redis.Entry, bool, error)
+	Why(ctx context.Context, sku, entryID string, heads int) (redis.Standing, error)
 	LedgerLines(ctx context.Context, sku string, q redis.LedgerQuery) ([]redis.LedgerLine, error)
 	FindLines(ctx context.Context, sku string, since time.Time, most int, match func(redis.LedgerLine) bool) (lines []redis.LedgerLine, whole bool, err error)
 	LiveEntry(ctx context.Context, sku, person string) (entryID string, err error)
@@ -52,6 +53,7 @@ type Launcher interface {
 	RetryRefund(ctx context.Context, paymentID string, req contract.RefundRetry) (out contract.PaymentStatus, answered bool, err error)
 	Signal(ctx context.Context, workflowID, signal string, arg any) error
 	Status(ctx context.Context, workflowID string, out any) error
+	OpenStatus(ctx context.Context, workflowID string, out any) error
 	Result(ctx context.Context, workflowID, runID string, out any) error
 	Reconcile(ctx context.Context, in contract.ReconcileInput) error
 }
@@ -72,6 +74,8 @@ type Directory interface {
 	// Payment is the last run of a Payment, which is no part of visibility and never
 	// behind; ok is false when Temporal knows none.
 	Payment(ctx context.Context, id string) (run PaymentRun, ok bool, err error)
+	// Offered lists ids of open entries of a SKU that have an offer, newest first.
+	Offered(ctx context.Context, sku string, limit int) (ids []string, err error)
 	// Events lists ids of events that the shop has not taken, newest first; state
 	// may be empty.
 	Events(ctx context.Context, state string, limit int, cursor []byte) (ids []string, next []byte, err error)

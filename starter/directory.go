@@ -70,6 +70,16 @@ func (v visibility) Holds(ctx context.Context, sku string, state contract.HoldSt
 	return workflowIDs(out.GetExecutions()), out.GetNextPageToken(), nil
 }
 
+func (v visibility) Offered(ctx context.Context, sku string, limit int) ([]string, error) {
+	query := ofType(contract.WaitlistEntryWorkflow) + ofSKU(sku) + running +
+		" AND " + contract.StateAttribute + "='" + string(contract.EntryOffered) + "'"
+	out, err := v.list(ctx, query, limit, nil)
+	if err != nil {
+		return nil, err
+	}
+	return workflowIDs(out.GetExecutions()), nil
+}
+
 func (v visibility) Events(ctx context.Context, state string, limit int, cursor []byte) ([]string, []byte, error) {
 	query := ofType(contract.EventWorkflow) + running
 	if state != "" {

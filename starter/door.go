@@ -143,11 +143,13 @@ func (d *Door) routes() []route {
 		{api, "PUT /v1/stock/{sku}/policy", d.bearer(d.putPolicy)},
 		{api, "GET /v1/stock/{sku}/ledger", d.bearer(d.getLedger)},
 		{api, "GET /v1/stock/{sku}/statement", d.bearer(d.getStatement)},
+		{api, "GET /v1/stock/{sku}/why", d.bearer(d.getSKUWhy)},
 		{public | api, "GET /v1/stock/{sku}/public", d.open(d.getPublic)},
 
 		{public | api, "POST /v1/waitlist", d.open(d.postWaitlist)},
 		{public | api, "GET /v1/waitlist/{entry_id}", d.open(d.getEntry)},
 		{public | api, "DELETE /v1/waitlist/{entry_id}", d.open(d.deleteEntry)},
+		{api, "GET /v1/waitlist/{entry_id}/why", d.bearer(d.getEntryWhy)},
 
 		{api, "POST /v1/holds", d.bearer(d.postHold)},
 		{api, "GET /v1/holds", d.bearer(d.listHolds)},

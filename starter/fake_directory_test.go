@@ -22,6 +22,7 @@ type directory struct {
 	latest map[string]PaymentRun // Payment id → its last run
 	later  map[string]PaymentRun // and from the second look on
 	listed []string              // what Payments and Events were asked
+	offers []string              // ids of entries
 	events []string              // ids
 }
 
@@ -29,6 +30,8 @@ func (d *directory) Events(_ context.Context, state string, limit int, cursor []
 	d.listed = append(d.listed, fmt.Sprintf("events %q %d %q", state, limit, cursor))
 	return d.events, []byte("next"), d.err
 }
+
+func (d *directory) Offered(context.Context, string, int) ([]string, error) { return d.offers, d.err }
 
 func (d *directory) OpenSKUs(ctx context.Context) ([]string, error) {
 	if d.gate != nil {

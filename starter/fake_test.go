@@ -293,6 +293,25 @@ func (w *workflows) release(ctx context.Context, in contract.HoldInput, reason s
 	return nil
 }
 
+// OpenStatus knows entries: those that were started and have not closed.
+func (w *workflows) OpenStatus(_ context.Context, id string, out any) error {
+	if err := w.enter("OpenStatus"); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	in, ok := w.entries[id]
+	if !ok || w.closed[id] {
+		return launch.ErrNoOwner
+	}
+	status, ok := w.statuses[id].(contract.EntryStatus)
+	if !ok {
+		status = contract.EntryStatus{EntryID: id, SKU: in.SKU, State: contract.EntryWaiting}
+	}
+	*out.(*contract.EntryStatus) = status
+	return nil
+}
+
 func (w *workflows) Status(_ context.Context, id string, out any) error {
 	if err := w.enter("Status"); err != nil {
 		return err
