@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -318,6 +319,19 @@ func TestWhyIsForTheShop(t *testing.T) {
 	require.Equal(t, unknownSKU, h.call("GET", "/v1/stock/NONE/why", nil).problem(t).Code)
 	require.Equal(t, unknownEntry, h.call("GET", "/v1/waitlist/entry_x/why", nil).problem(t).Code)
 	require.Equal(t, unknownEntry, h.call("GET", "/v1/waitlist/"+h.ring.NewEntryID(h.sku)+"/why", nil).problem(t).Code)
+}
+
+// Each word has its row in the page of the line, and stands in the reference.
+func TestEveryWordOfWhyIsWrittenDown(t *testing.T) {
+	line, err := os.ReadFile("../docs/waitlist.md")
+	require.NoError(t, err)
+	for _, why := range []contract.Why{
+		contract.WhyPaused, contract.WhyEnded, contract.WhyClosed, contract.WhyNoUnits, contract.WhyShortfall, contract.WhyBeforeYou, contract.WhyParked,
+		contract.WhyQuietHours, contract.WhySenderDown, contract.WhyRateLimited, contract.WhyOptedOut, contract.WhyUnreachable, contract.WhyNoWorkflow,
+	} {
+		require.Contains(t, string(line), "| `"+string(why)+"` |")
+		require.Contains(t, apiDoc(t), "`"+string(why)+"`")
+	}
 }
 
 func TestOperatorAsksWhy(t *testing.T) {
