@@ -219,3 +219,29 @@ func TestPlaceAndLengthCountWhoWaits(t *testing.T) {
 	require.Equal(t, int64(3), f.counters().Waiting)
 	require.Equal(t, int64(4), f.joinAs("new", 1).Entry.Position)
 }
+
+// The place of a person is that of the entry they have now, wherever an older link
+// leads.
+func TestThePlaceOfAPerson(t *testing.T) {
+	f := open(t, 0)
+	place := func(person string) (Entry, bool) {
+		t.Helper()
+		e, ok, err := f.g.ReadPlace(t.Context(), f.sku, person)
+		require.NoError(t, err)
+		return e, ok
+	}
+	_, ok := place("ada")
+	require.False(t, ok, "not in line yet")
+	first := f.waits("ada", 1)
+	f.waits("bea", 1)
+	e, ok := place("ada")
+	require.True(t, ok)
+	require.Equal(t, f.entry(first), e)
+	f.leave(first, contract.EntryLeft)
+	_, ok = place("ada")
+	require.False(t, ok, "not in line any more")
+	second := f.waits("ada", 1)
+	e, ok = place("ada")
+	require.True(t, ok)
+	require.Equal(t, []any{second, int64(2)}, []any{e.ID, e.Position})
+}
