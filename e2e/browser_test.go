@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,41 +11,25 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/chromium"
 )
 
 // browser is one tab of a real Chromium, as an operator looks through it.
-type browser struct{ tab context.Context }
+type browser struct {
+	tab  context.Context
+	look chromium.Tab
+}
 
 // openBrowser starts a Chromium that sees this machine and nothing else.
 func openBrowser(t *testing.T) browser {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	require.NoError(t, err, "the UI is read with Chromium (Debian: apt-get install chromium)")
-	options := append(
-		chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path),
-		chromedp.WindowSize(1280, 900),
-		chromedp.WSURLReadTimeout(patience),
-		chromedp.Flag("no-proxy-server", true),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
-	)
-	if os.Getuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // which root cannot have
-	}
-	process, end := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
-	t.Cleanup(end)
-	tab, closeTab := chromedp.NewContext(process, chromedp.WithErrorf(func(string, ...any) {})) // of events that it does not know
-	t.Cleanup(closeTab)
-	require.NoError(t, chromedp.Run(tab), "Chromium starts")
-	return browser{tab}
+	tab := chromium.Open(t, 1280, 900)
+	return browser{tab.Context, tab}
 }
 
 // do runs actions, and fails when they take longer than a story waits.
-func (b browser) do(actions ...chromedp.Action) error {
-	ctx, cancel := context.WithTimeout(b.tab, patience)
-	defer cancel()
-	return chromedp.Run(ctx, actions...)
-}
+func (b browser) do(actions ...chromedp.Action) error { return b.look.Do(actions...) }
 
 // poll waits until an expression is true in the page.
 func (b browser) poll(expression string) error {
@@ -109,14 +90,9 @@ func (b browser) reads(t *testing.T, h *house, id string, want ...string) {
 // picture stores what the window shows, when SCREENSHOTS names a folder.
 func (b browser) picture(t *testing.T, name string) {
 	t.Helper()
-	dir := os.Getenv("SCREENSHOTS")
-	if dir == "" {
-		return
-	}
 	var png []byte
 	require.NoError(t, b.do(chromedp.CaptureScreenshot(&png)))
-	require.NoError(t, os.MkdirAll(dir, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, name), png, 0o644))
+	chromium.Store(t, name, png)
 }
 
 func utc(at time.Time) string { return at.UTC().Format(time.RFC3339) }
