@@ -114,9 +114,9 @@ func TestCart(t *testing.T) {
 	require.Equal(t, h.merged(), h.get(v.HoldID).Lines)
 
 	page := h.browse("GET", "/h/"+v.HoldID, nil)
-	require.Contains(t, page.body, "They are held for you until")
-	require.Equal(t, 2, strings.Count(page.body, "<li>1 × Oak Chair</li>"))
-	require.Contains(t, page.body, "<li>2 × Oak Chair</li>")
+	require.Contains(t, page.text(), "They are held for you until")
+	require.Equal(t, 2, strings.Count(page.text(), "1 × Oak Chair"))
+	require.Contains(t, page.text(), "2 × Oak Chair")
 
 	h.dir.holdIDs = []string{v.HoldID}
 	for _, sku := range h.skus {

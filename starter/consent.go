@@ -4,20 +4,21 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 
 	"holdfast/config"
 )
 
-// consentText is what a shopper agrees to on the form.
-func consentText(shop string) string {
-	return fmt.Sprintf("I agree to get texts from %s about my place in this line. Message and data rates may apply. Reply STOP to stop, HELP for help.", shop)
+// consentText is what a shopper agrees to on the form, in the language of w.
+func consentText(w *words, shop string) string {
+	return strings.ReplaceAll(w.all["join_consent"], "{shop}", shop)
 }
 
 // consentVersion names the words and the pages that were agreed to: other ones
 // have another version, and nobody needs to think of it.
-func consentVersion(shop config.Shop) string {
+func consentVersion(w *words, shop config.Shop) string {
 	sum := sha256.New()
-	for _, part := range []string{consentText(shop.Name), shop.TermsURL, shop.PrivacyURL} {
+	for _, part := range []string{consentText(w, shop.Name), shop.TermsURL, shop.PrivacyURL} {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:6])
@@ -35,8 +36,10 @@ const (
 // of a shop's own form, is no consent.
 const consentYes = "yes"
 
-// keepConsentText writes down once what the version of this door means.
+// keepConsentText writes down once what the versions of this door mean.
 func (d *Door) keepConsentText() {
 	s := d.cfg.Shop
-	d.log.Info("the form's words of consent", "version", consentVersion(s), "text", consentText(s.Name), "terms", s.TermsURL, "privacy", s.PrivacyURL)
+	for _, w := range d.pages.all {
+		d.log.Info("the form's words of consent", "version", consentVersion(w, s), "text", consentText(w, s.Name), "terms", s.TermsURL, "privacy", s.PrivacyURL)
+	}
 }

@@ -38,8 +38,9 @@ func (h *house) consents(n int) map[string]contract.Consent {
 func TestConsentIsKept(t *testing.T) {
 	h := newHouse(t, 0, withPages)
 	caller, _, _ := strings.Cut(h.cfg.Secrets.APIKeys[0], ":")
-	page := h.browse("GET", "/join/"+h.sku, nil).body
-	require.Contains(t, page, "I agree to get texts from Oak &amp; Sons about my place in this line. Message and data rates may apply. Reply STOP to stop, HELP for help.")
+	first := h.browse("GET", "/join/"+h.sku, nil)
+	page := first.body
+	require.Contains(t, first.text(), "I agree to get texts from Oak & Sons about my place in this line. Message and data rates may apply. Reply STOP to stop, HELP for help.")
 	require.Contains(t, page, `href="https://oak.example/terms"`)
 	require.Contains(t, page, `href="https://oak.example/privacy"`)
 	a := h.browse("POST", "/join/"+h.sku, url.Values{"phone": {"+12025550101"}, "consent": {"yes"}, "quantity": {"1"}})
@@ -56,7 +57,7 @@ func TestConsentIsKept(t *testing.T) {
 	join("+12025550103", "", "Authorization", "")
 	got := h.consents(3)
 	for phone, want := range map[string]contract.Consent{
-		"+12025550101": {TextVersion: consentVersion(h.cfg.Shop), Source: "form"},
+		"+12025550101": {TextVersion: consentVersion(h.door.pages.all[0], h.cfg.Shop), Source: "form"},
 		"+12025550102": {TextVersion: "popup 7", Source: "api:" + caller},
 		"+12025550103": {Source: "public"},
 	} {
@@ -73,7 +74,7 @@ func TestOnlyYesIsConsent(t *testing.T) {
 	for _, said := range []string{"", "no", "false", "off", "0", "YES "} {
 		a := h.browse("POST", "/join/"+h.sku, url.Values{"phone": {"+12025550101"}, "consent": {said}, "quantity": {"1"}})
 		require.Equal(t, http.StatusUnprocessableEntity, a.status, "%q", said)
-		require.Contains(t, a.body, "We need your consent")
+		require.Contains(t, a.text(), "We need your consent")
 	}
 	require.Zero(t, h.waiting(), "nobody stands in line against their word")
 	require.Contains(t, h.browse("GET", "/join/"+h.sku, nil).body, `name="consent" value="`+consentYes+`"`)
@@ -99,8 +100,12 @@ func TestBackInLineIsConsentOnceMore(t *testing.T) {
 }
 
 func TestOtherWordsAreAnotherVersion(t *testing.T) {
+	pages, err := parsePages("en")
+	require.NoError(t, err)
+	english := pages.all[0]
 	shop := config.Shop{Name: "Oak", TermsURL: "https://oak.example/terms", PrivacyURL: "https://oak.example/privacy"}
-	seen := map[string]bool{consentVersion(shop): true}
+	seen := map[string]bool{consentVersion(english, shop): true, consentVersion(pages.all[1], shop): true}
+	require.Len(t, seen, 2, "one for each language")
 	for _, change := range []func(s *config.Shop){
 		func(s *config.Shop) { s.Name = "Ash" },
 		func(s *config.Shop) { s.TermsURL += "/2" },
@@ -109,8 +114,8 @@ func TestOtherWordsAreAnotherVersion(t *testing.T) {
 	} {
 		s := shop
 		change(&s)
-		require.False(t, seen[consentVersion(s)])
-		seen[consentVersion(s)] = true
+		require.False(t, seen[consentVersion(english, s)])
+		seen[consentVersion(english, s)] = true
 	}
-	require.True(t, seen[consentVersion(shop)], "and the same words the same one")
+	require.True(t, seen[consentVersion(english, shop)], "and the same words the same one")
 }

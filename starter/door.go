@@ -3,7 +3,6 @@ package starter
 import (
 	"context"
 	"errors"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -57,7 +56,7 @@ type Door struct {
 	chores    *chores
 	starts    *pool
 	backlog   *backlog
-	templates map[string]*template.Template
+	pages     *languages
 	health    healthCache
 
 	draining atomic.Bool
@@ -82,7 +81,7 @@ func New(deps Deps) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	templates, err := parsePages()
+	pages, err := parsePages(deps.Config.Shop.Locale)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +99,7 @@ func New(deps Deps) (*Door, error) {
 		chores:    newChores(deps.Log),
 		starts:    newPool(deps.Config.Join.Workers),
 		backlog:   newBacklog(deps.Config.Join.MaxBacklog),
-		templates: templates,
+		pages:     pages,
 	}
 	d.stripe, _ = deps.Payments.(stripeReader)
 	for _, item := range deps.Config.HTTP.TrustedProxies {

@@ -68,6 +68,16 @@ func (f *faulty) AdoptHold(ctx context.Context, req redis.AdoptHoldRequest) (red
 	return out, errors.Join(err, after)
 }
 
+func (f *faulty) Snapshot(ctx context.Context, sku string) (redis.Counters, contract.About, error) {
+	f.mu.Lock()
+	before := f.fail["Snapshot"]
+	f.mu.Unlock()
+	if before != nil {
+		return redis.Counters{}, contract.About{}, before
+	}
+	return f.Gate.Snapshot(ctx, sku)
+}
+
 func (f *faulty) Release(ctx context.Context, req redis.ReleaseRequest) (redis.HoldOutcome, error) {
 	before, after := f.stepOn("Release", req.SKU)
 	if before != nil {

@@ -50,5 +50,6 @@ func (d *Door) indexPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		b.Items = append(b.Items, indexItem{SKU: sku, Title: titleOf(sku, about), State: c.State, OpenToAll: c.OpenToAll, Waiting: c.Waiting})
 	}
-	return d.render(w, "index", view{Title: "What is for sale", Body: b})
+	words := d.pages.of(r)
+	return d.render(w, words, "index", view{Title: words.plain("index_heading"), Body: b})
 }

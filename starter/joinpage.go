@@ -3,14 +3,13 @@ package starter
 import (
 	"encoding/json"
 	"errors"
+	"html/template"
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"holdfast/config"
 	"holdfast/contract"
-	"holdfast/redis"
 )
 
 // formMost is how many pieces the form takes: a slip of the finger is no order.
@@ -19,15 +18,15 @@ const formMost = 10
 
 type joinBody struct {
 	SKU      string
-	Title    string
-	State    contract.SKUState
-	Waiting  int64
+	Product  *product
+	Now      template.HTML // what the line is like
 	Phone    string
 	Name     string
 	Quantity string
-	Most     int               // pieces
-	Wrong    map[string]string // field → what is wrong with it
-	Consent  string            // the words
+	Most     int // pieces
+	Agreed   bool
+	Wrong    map[string]template.HTML // field → what is wrong with it
+	Consent  template.HTML            // the words
 	Shop     config.Shop
 }
 
@@ -35,7 +34,7 @@ func (d *Door) joinPage(w http.ResponseWriter, r *http.Request) error {
 	return d.renderJoin(w, r, joinBody{Quantity: "1"}, http.StatusOK)
 }
 
-func (d *Door) renderJoin(w http.ResponseWriter, r *http.Request, b joinBody, status int) error {
+func (d *Door) renderJoin(rw http.ResponseWriter, r *http.Request, b joinBody, status int) error {
 	sku, err := d.skus.bySKU(r.Context(), r.PathValue("sku"))
 	if err != nil {
 		return err
@@ -44,29 +43,39 @@ func (d *Door) renderJoin(w http.ResponseWriter, r *http.Request, b joinBody, st
 	if err != nil {
 		return err
 	}
-	b.Consent, b.Shop = consentText(d.cfg.Shop.Name), d.cfg.Shop
-	b.SKU, b.Title, b.State, b.Waiting, b.Most = sku, titleOf(sku, about), c.State, c.Waiting, formMost
-	return d.render(w, "join", view{Title: "Join the line for " + b.Title, Body: b, image: about.ImageURL, status: status})
+	w := d.pages.of(r)
+	b.SKU, b.Product, b.Most, b.Shop = sku, productOf(w, sku, about, false), formMost, d.cfg.Shop
+	b.Consent = w.say("join_consent", "shop", d.cfg.Shop.Name)
+	switch {
+	case c.State == contract.SKUEnded:
+		return problem(saleEnded, "the sale of SKU %s has ended", sku)
+	case c.State == contract.SKUAvailable:
+		b.Now = w.say("join_available")
+	case c.State == contract.SKUPaused:
+		b.Now = w.say("join_paused")
+	case c.Waiting > 0:
+		b.Now = w.count("join_waiting", c.Waiting)
+	}
+	return d.render(rw, w, "join", view{Title: w.plain("join_title"), From: "/join/" + sku, Body: b, image: about.ImageURL, status: status})
 }
 
 // joinForm joins the line. The page that follows is the same whether the number
 // is new or waits already.
-func (d *Door) joinForm(w http.ResponseWriter, r *http.Request) error {
+func (d *Door) joinForm(rw http.ResponseWriter, r *http.Request) error {
 	sku, err := d.skus.bySKU(r.Context(), r.PathValue("sku"))
 	if err != nil {
 		return err
 	}
-	b := joinBody{Phone: r.PostForm.Get("phone"), Name: r.PostForm.Get("name"), Quantity: r.PostForm.Get("quantity")}
-	f := formFields(sku, b, r.PostForm.Get("consent") == consentYes)
+	b := joinBody{Phone: r.PostForm.Get("phone"), Name: r.PostForm.Get("name"), Quantity: r.PostForm.Get("quantity"), Agreed: r.PostForm.Get("consent") == consentYes}
+	w := d.pages.of(r)
+	f := formFields(sku, b)
 	j := d.readJoining(f)
-	j.Consent = contract.Consent{TextVersion: consentVersion(d.cfg.Shop), Source: consentForm}
+	j.Locale = localeOf(r)
+	j.Consent = contract.Consent{TextVersion: consentVersion(w, d.cfg.Shop), Source: consentForm}
 	var p *Problem
 	if err := f.done(); errors.As(err, &p) {
-		b.Wrong = map[string]string{}
-		for _, e := range p.Errors {
-			b.Wrong[strings.TrimPrefix(e.Pointer, "/")] = e.Detail
-		}
-		return d.renderJoin(w, r, b, p.Status)
+		b.Wrong = wrongFields(w, b, p)
+		return d.renderJoin(rw, r, b, p.Status)
 	}
 	if err := d.admit(r, j.Phone, false); err != nil {
 		return err
@@ -78,12 +87,36 @@ func (d *Door) joinForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		about = contract.About{} // the place is written down; only its title is missing
 	}
-	return d.render(w, "joined", view{Title: "Look at your phone", Body: titleOf(sku, about), status: http.StatusAccepted})
+	c := card{Kind: "joined", Mood: moodGood, Heading: w.say("joined_heading"), Product: productOf(w, sku, about, false), from: pageOf(r)}
+	c.say(w.say("joined_text", "phone", spokenPhone(j.Phone), "title", c.Product.Title), w.say("joined_done"))
+	c.Main = &action{Label: w.say("joined_wrong"), URL: c.from, Quiet: true}
+	return d.renderCard(rw, w, w.plain("joined_title"), c, about, http.StatusAccepted)
+}
+
+// wrongFields says next to each field what is wrong with it.
+func wrongFields(w *words, b joinBody, p *Problem) map[string]template.HTML {
+	wrong := map[string]template.HTML{}
+	for _, e := range p.Errors {
+		name := strings.TrimPrefix(e.Pointer, "/")
+		switch {
+		case name == "quantity":
+			wrong[name] = w.say("wrong_quantity", "most", formMost)
+		case name == "name" || name == "consent":
+			wrong[name] = w.say("wrong_" + name)
+		case strings.TrimSpace(b.Phone) == "":
+			wrong["phone"] = w.say("wrong_phone_missing")
+		case e.Detail == otherCountry:
+			wrong["phone"] = w.say("wrong_phone_region")
+		default:
+			wrong["phone"] = w.say("wrong_phone")
+		}
+	}
+	return wrong
 }
 
 // formFields lets a form be read as the API's body is.
-func formFields(sku string, b joinBody, consent bool) *fields {
-	members := map[string]any{"sku": sku, "consent": consent}
+func formFields(sku string, b joinBody) *fields {
+	members := map[string]any{"sku": sku, "consent": b.Agreed}
 	for name, value := range map[string]string{"phone": b.Phone, "name": b.Name} {
 		if value = strings.TrimSpace(value); value != "" {
 			members[name] = value
@@ -98,96 +131,4 @@ func formFields(sku string, b joinBody, consent bool) *fields {
 		f.complain("quantity", "must be a whole number from 1 to %d", formMost)
 	}
 	return f
-}
-
-type entryBody struct {
-	Entry redis.Entry
-	Title string
-	// Kept is how many the offer or hold has, for a sentence; Until is its
-	// deadline, zero when there is none to go by.
-	Kept      string
-	Until     time.Time
-	Ending    string // of an ended entry
-	Available bool   // to anyone, now
-	// HoldURL leads to the hold that the entry pressed.
-	HoldURL  string
-	LeaveURL string
-	AgainURL string
-}
-
-// entryPage shows a person's place.
-func (d *Door) entryPage(w http.ResponseWriter, r *http.Request) error {
-	e, err := d.readEntry(r.Context(), r.PathValue("entry_id"))
-	if err != nil {
-		return err
-	}
-	counters, about, err := d.gate.Snapshot(r.Context(), e.SKU)
-	if err != nil {
-		return err
-	}
-	b := entryBody{
-		Entry: e, Title: titleOf(e.SKU, about), Available: counters.State == contract.SKUAvailable,
-		LeaveURL: "/w/" + e.ID + "/leave", AgainURL: "/w/" + e.ID + "/again",
-	}
-	var hold *redis.Hold
-	if e.HoldID != "" {
-		out, ok, err := d.gate.ReadHold(r.Context(), e.SKU, e.HoldID)
-		if err != nil {
-			return err
-		}
-		if ok {
-			hold = &out.Hold
-			d.showHold(&b, out.Hold)
-		}
-	}
-	b.Ending = entryEnding(e, hold)
-	return d.render(w, "entry", view{Title: "Your place for " + b.Title, Body: b, image: about.ImageURL})
-}
-
-// showHold adds the offer or hold of an entry to its page.
-func (d *Door) showHold(b *entryBody, h redis.Hold) {
-	b.Kept = kept(h.Units, b.Entry.Units)
-	if h.State == contract.HoldHeld || h.State == contract.HoldOffered && !h.ToldAt.IsZero() {
-		b.Until = d.offerUntil(h)
-	}
-	if mayBePaid(h) || h.State == contract.HoldSold {
-		b.HoldURL = "/h/" + h.ID
-	}
-}
-
-func (d *Door) leaveForm(w http.ResponseWriter, r *http.Request) error {
-	id := r.PathValue("entry_id")
-	if err := d.leave(r.Context(), id); err != nil {
-		return err
-	}
-	return seeOther(w, "/w/"+id)
-}
-
-// againForm joins once more, at the back, for a person whose entry has ended.
-// Only the entry's workflow knows the number, also when it has closed.
-func (d *Door) againForm(w http.ResponseWriter, r *http.Request) error {
-	id := r.PathValue("entry_id")
-	e, err := d.readEntry(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	if e.State.Live() {
-		return seeOther(w, "/w/"+id)
-	}
-	var s contract.EntryStatus
-	if !d.status(r.Context(), id, &s) || s.Phone == "" {
-		return tryLater(retrySoon, "the entry's workflow does not answer right now")
-	}
-	j := joining{SKU: e.SKU, Phone: s.Phone, Quantity: e.Units, Name: s.Name, Locale: s.Locale, Consent: contract.Consent{Source: consentAgain}}
-	if s.Consent != nil {
-		j.Consent.TextVersion = s.Consent.TextVersion
-	}
-	if err := d.admit(r, j.Phone, false); err != nil {
-		return err
-	}
-	out, err := d.join(r.Context(), j)
-	if err != nil {
-		return err
-	}
-	return seeOther(w, "/w/"+out.Entry.ID)
 }

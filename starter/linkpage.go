@@ -20,30 +20,10 @@ const (
 	linkPastDue = "pastdue" // the link is past its hard expiry
 )
 
-type linkBody struct {
-	Kind     string
-	Title    string
-	Units    int64
-	Kept     string // how many of the entry's wish, for a sentence
-	Until    time.Time
-	PayTime  string // after the press
-	Ending   string // of an offer or hold that made no sale
-	PressURL string
-	HoldURL  string
-	EntryURL string
-	AgainURL string // empty while the entry still lives
-	Position int64  // in the line now; 0 when in none
-	// Available is to anyone, now.
-	Available bool
-}
-
 // link is a reserve link whose signature is right and whose record exists.
 type link struct {
-	token     string
-	out       redis.HoldOutcome
-	about     contract.About
-	available bool // to anyone
-	expired   bool
+	hold    redis.Hold
+	expired bool
 }
 
 // readLink reads what a link names and takes nothing. An edited or guessed
@@ -54,23 +34,19 @@ func (d *Door) readLink(ctx context.Context, token string) (link, error) {
 	if err != nil && !errors.Is(err, keys.ErrTokenExpired) {
 		return link{}, unknown
 	}
-	l := link{token: token, expired: err != nil}
-	l.out, err = d.readHold(ctx, id)
+	l := link{expired: err != nil}
+	out, err := d.readHold(ctx, id)
 	var p *Problem
 	if errors.As(err, &p) && p.Code == unknownHold {
 		return l, unknown
 	}
-	if err != nil {
-		return l, err
-	}
-	counters, about, err := d.gate.Snapshot(ctx, l.out.Hold.SKU)
-	l.about, l.available = about, counters.State == contract.SKUAvailable
+	l.hold = out.Hold
 	return l, err
 }
 
 // kind is what the link is good for now.
 func (l link) kind() string {
-	switch h := l.out.Hold; {
+	switch h := l.hold; {
 	case h.State == contract.HoldSold:
 		return linkSold
 	case h.State == contract.HoldHeld:
@@ -93,33 +69,53 @@ func (d *Door) linkPage(w http.ResponseWriter, r *http.Request) error {
 	return d.renderLink(w, r, l)
 }
 
-func (d *Door) renderLink(w http.ResponseWriter, r *http.Request, l link) error {
-	h := l.out.Hold
-	e, ok, err := d.gate.ReadEntry(r.Context(), h.SKU, h.EntryID)
+func (d *Door) renderLink(rw http.ResponseWriter, r *http.Request, l link) error {
+	ctx, h := r.Context(), l.hold
+	s, err := d.standOf(ctx, d.pages.of(r), pageOf(r), linesOf(h))
 	if err != nil {
 		return err
 	}
-	clocks, err := d.holdClocks(r.Context(), []contract.Line{{SKU: h.SKU, Quantity: h.Units}})
+	var c card
+	status := http.StatusOK
+	switch l.kind() {
+	case linkOffer, linkPastDue:
+		e, _, rerr := d.gate.ReadEntry(ctx, h.SKU, h.EntryID)
+		if rerr != nil {
+			return rerr
+		}
+		if l.expired {
+			status = http.StatusGone
+			c, err = d.endedCard(ctx, s, h, e, told{"", s.w.say("end_pastdue")})
+			break
+		}
+		c = d.pressCard(s, h, e)
+	case linkMissed:
+		status = http.StatusGone
+		fallthrough
+	default:
+		c, err = d.holdCard(ctx, s, h)
+	}
 	if err != nil {
 		return err
 	}
-	b := linkBody{
-		Kind: l.kind(), Title: titleOf(h.SKU, l.about), Units: h.Units, Kept: kept(h.Units, e.Units), Until: d.offerUntil(h),
-		PayTime: spoken(time.Duration(clocks.HoldSeconds) * time.Second), Ending: ending(h), Available: l.available, Position: e.Position,
-		PressURL: "/r/" + l.token, HoldURL: "/h/" + h.ID, EntryURL: "/w/" + h.EntryID,
+	return d.renderCard(rw, s.w, s.product.Title, c, s.about, status)
+}
+
+// pressCard is the offer with its button. The button stays while the offer is
+// past its deadline and has not lapsed: the press finds out.
+func (d *Door) pressCard(s *stand, h redis.Hold, e redis.Entry) card {
+	if h.State == contract.HoldProvisional { // pressed a moment ago
+		h.State = contract.HoldOffered
 	}
-	if ok && !e.State.Live() {
-		b.AgainURL = b.EntryURL + "/again"
+	c := d.offerCard(s, h, e)
+	if c.Clock == nil {
+		c.say(s.w.say("offer_late"))
+	} else {
+		c.say(s.w.say("offer_press", "span", s.span(s.policy.HoldSeconds)))
 	}
-	v := view{Title: b.Title, image: l.about.ImageURL, to: l.about.CheckoutURL}
-	switch b.Kind {
-	case linkOffer:
-		b.Kept = capital(b.Kept)
-	case linkMissed, linkPastDue:
-		v.status = http.StatusGone
-	}
-	v.Body = b
-	return d.render(w, "link", v)
+	c.Main = &action{Label: s.w.say("offer_button"), URL: s.from, Post: true}
+	c.More = []action{{Label: s.w.say("see_place"), URL: "/w/" + h.EntryID, Quiet: true}}
+	return c
 }
 
 // pressForm turns an offer into a hold and leads to the checkout. Pressed again
@@ -131,14 +127,18 @@ func (d *Door) pressForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	_, about, err := d.gate.Snapshot(ctx, l.hold.SKU)
+	if err != nil {
+		return err
+	}
 	switch l.kind() {
 	case linkHeld:
-		return d.toCheckout(w, l.about, l.out.Hold)
+		return d.toCheckout(w, about, l.hold)
 	case linkOffer:
 	default:
 		return d.renderLink(w, r, l)
 	}
-	offer := l.out.Hold
+	offer := l.hold
 	in := d.holdInput(offer.ID, []contract.Line{{SKU: offer.SKU, Quantity: offer.Units}})
 	in.Customer, in.EntryID, in.Person, in.Generation = offer.EntryID, offer.EntryID, offer.Person, offer.Generation
 	got, err := d.take(ctx, in, []redis.ReserveRequest{
@@ -147,10 +147,10 @@ func (d *Door) pressForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if l.out = got.out; l.kind() != linkHeld {
+	if l.hold = got.out.Hold; l.kind() != linkHeld {
 		return d.renderLink(w, r, l)
 	}
-	return d.toCheckout(w, l.about, l.out.Hold)
+	return d.toCheckout(w, about, l.hold)
 }
 
 func (d *Door) toCheckout(w http.ResponseWriter, about contract.About, h redis.Hold) error {

@@ -9,32 +9,19 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"strconv"
-	"time"
+
+	"holdfast/config"
+	"holdfast/contract"
 )
 
 //go:embed pages
 var pageFiles embed.FS
 
-var pageNames = []string{"index", "join", "joined", "entry", "link", "hold", "message"}
-
-var pageFuncs = template.FuncMap{"iso": stamp, "clock": clockTime}
-
-func parsePages() (map[string]*template.Template, error) {
-	out := map[string]*template.Template{}
-	for _, name := range pageNames {
-		t, err := template.New("layout.html").Funcs(pageFuncs).ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html")
-		if err != nil {
-			return nil, fmt.Errorf("page %s: %w", name, err)
-		}
-		out[name] = t
-	}
-	return out, nil
-}
+var pageNames = []string{"card", "index", "join"}
 
 var (
 	pageStyle  = mustFile("pages/style.css")
-	pageScript = mustFile("pages/times.js")
+	pageScript = mustFile("pages/page.js")
 )
 
 func mustFile(name string) string {
@@ -50,14 +37,19 @@ func hashOf(content string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// view is what a page shows. To and Image are other origins that the page
+// view is what a page shows. to and image are other origins that the page
 // leads to or shows a picture of; nothing else is let in.
 type view struct {
-	Shop   string
-	Title  string
-	Style  template.CSS
-	Script template.JS
-	Body   any
+	Lang    string
+	Shop    config.Shop
+	Support string // where a shopper finds a person
+	Title   string
+	Style   template.CSS
+	Script  template.JS
+	Mark    string // another one when there is news
+	From    string // where the script asks for news
+	Again   int    // seconds until it does; 0: it does not
+	Body    any
 
 	status int
 	to     string
@@ -67,7 +59,7 @@ type view struct {
 // policy is the page's content security policy. form-action names the shop's
 // checkout as well, because browsers hold a redirect after a form to it.
 func (v *view) policy() string {
-	return fmt.Sprintf("default-src 'none'; style-src %s; script-src %s; img-src %s; form-action 'self'%s; base-uri 'none'; frame-ancestors 'none'",
+	return fmt.Sprintf("default-src 'none'; style-src %s; script-src %s; connect-src 'self'; img-src %s; form-action 'self'%s; base-uri 'none'; frame-ancestors 'none'",
 		hashOf(pageStyle), hashOf(pageScript), originOr(v.image, "'none'"), prefixed(" ", originOr(v.to, "")))
 }
 
@@ -87,21 +79,23 @@ func prefixed(prefix, s string) string {
 }
 
 // render writes a page.
-func (d *Door) render(w http.ResponseWriter, name string, v view) error {
-	v.Shop, v.Style, v.Script = d.cfg.Shop.Name, template.CSS(pageStyle), template.JS(pageScript)
+func (d *Door) render(rw http.ResponseWriter, w *words, name string, v view) error {
+	v.Lang, v.Shop, v.Support = w.tag, d.cfg.Shop, supportURL(d.cfg.Shop.Support)
+	v.Style, v.Script = template.CSS(pageStyle), template.JS(pageScript)
 	if v.status == 0 {
 		v.status = http.StatusOK
 	}
 	var out bytes.Buffer
-	if err := d.templates[name].Execute(&out, v); err != nil {
+	if err := w.pages[name].Execute(&out, v); err != nil {
 		return fmt.Errorf("render page %s: %w", name, err)
 	}
-	h := w.Header()
+	h := rw.Header()
 	pageHeaders(h)
 	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Language", w.tag)
 	h.Set("Content-Security-Policy", v.policy())
-	w.WriteHeader(v.status)
-	_, _ = w.Write(out.Bytes()) // the client has gone: nobody left to tell
+	rw.WriteHeader(v.status)
+	_, _ = rw.Write(out.Bytes()) // the client has gone: nobody left to tell
 	return nil
 }
 
@@ -130,13 +124,27 @@ func (d *Door) page(h handlerFunc) http.Handler {
 		}
 		p := d.problemOf(r, err)
 		if p.retryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(p.retryAfter/time.Second)))
+			w.Header().Set("Retry-After", p.retrySeconds())
 		}
-		if err := d.render(w, "message", view{Title: p.Title, Body: wordsFor(p), status: p.Status}); err != nil {
+		words := d.pages.of(r)
+		c := words.problemCard(p, pageOf(r))
+		if err := d.renderCard(w, words, string(c.Heading), c, contract.About{}, p.Status); err != nil {
 			d.log.Error("an error page could not be written", "error", err)
 			w.WriteHeader(p.Status)
 		}
 	})
+}
+
+// pageOf is the page that a request came from: a form of it may post to another
+// address, which shows nothing.
+func pageOf(r *http.Request) string {
+	if id := r.PathValue("entry_id"); id != "" {
+		return "/w/" + url.PathEscape(id)
+	}
+	if id := r.PathValue("hold_id"); id != "" {
+		return "/h/" + url.PathEscape(id)
+	}
+	return r.URL.EscapedPath()
 }
 
 const formMedia = "application/x-www-form-urlencoded"
@@ -158,31 +166,3 @@ func (d *Door) form(h handlerFunc) http.Handler {
 		return h(w, r)
 	})
 }
-
-// wordsFor says a problem in a shopper's words.
-func wordsFor(p *Problem) string {
-	switch p.Code {
-	case unknownSKU:
-		return "We do not know this product."
-	case unknownLink:
-		return "We do not know this link. Please open it again from the text, to its last character."
-	case unknownEntry, unknownHold:
-		return "We do not know this page. Please open it again from the text."
-	case tooManyRequests:
-		if p.retryAfter > shedFor {
-			return "This number or this connection has joined too often. Nothing was recorded; please try again later."
-		}
-		return "Many people are joining right now. Nothing was recorded; please try again in a moment."
-	case paused:
-		return "The sale is paused. Your place is kept; please try again later."
-	case saleEnded:
-		return "The sale has ended."
-	case unavailable:
-		return "We cannot answer right now. Nothing is lost; please try again in a moment."
-	}
-	return p.Detail
-}
-
-// clockTime is an instant for people, with its zone. The pages' script turns it
-// into the reader's own time.
-func clockTime(t time.Time) string { return t.UTC().Format("15:04:05 UTC on 2 January") }

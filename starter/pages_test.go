@@ -81,10 +81,10 @@ func TestEntryPage(t *testing.T) {
 	v := h.join("+12025550101")
 	path := "/w/" + v.EntryID
 	a := h.browse("GET", path, nil)
-	require.Contains(t, a.body, "You are no. 2 in line")
+	require.Contains(t, a.text(), "You are no. 2 in line")
 	require.Contains(t, a.body, `method="post" action="`+path+`/leave"`)
 	require.Equal(t, path, h.browse("POST", path+"/leave", nil).header.Get("Location"))
-	require.Contains(t, h.browse("GET", path, nil).body, "You have left the line")
+	require.Contains(t, h.browse("GET", path, nil).text(), "You have left the line")
 	require.Equal(t, http.StatusNotFound, h.browse("GET", "/w/nonsense", nil).status)
 	require.Equal(t, http.StatusNotFound, h.browse("POST", "/w/nonsense/leave", nil).status)
 }
@@ -93,7 +93,7 @@ func TestEntryPage(t *testing.T) {
 func TestLeaveWithOfferAndHold(t *testing.T) {
 	h := newHouse(t, 0)
 	entryID, holdID, _ := h.offer()
-	require.Contains(t, h.browse("GET", "/w/"+entryID, nil).body, "It is your turn")
+	require.Contains(t, h.browse("GET", "/w/"+entryID, nil).text(), "It is your turn")
 	require.Equal(t, http.StatusSeeOther, h.browse("POST", "/w/"+entryID+"/leave", nil).status)
 	require.Equal(t, contract.HoldReleased, h.record(holdID).State)
 
@@ -102,10 +102,10 @@ func TestLeaveWithOfferAndHold(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, h.press(path).status)
 	require.Equal(t, http.StatusSeeOther, h.browse("POST", "/w/"+entryID+"/leave", nil).status)
 	require.Equal(t, contract.HoldHeld, h.record(holdID).State)
-	page := h.browse("GET", "/w/"+entryID, nil).body
-	require.Contains(t, page, "You have left the line. Your hold runs on")
-	require.Contains(t, page, `href="/h/`+holdID+`"`)
-	require.NotContains(t, page, "/leave")
+	page := h.browse("GET", "/w/"+entryID, nil)
+	require.Contains(t, page.text(), "You have left the line. Your hold runs on")
+	require.Contains(t, page.body, `href="/h/`+holdID+`"`)
+	require.NotContains(t, page.body, "/leave")
 }
 
 func TestHoldPage(t *testing.T) {
@@ -121,7 +121,7 @@ func TestHoldPage(t *testing.T) {
 	a := h.browse("POST", path+"/release", nil)
 	require.Equal(t, []any{http.StatusSeeOther, path}, []any{a.status, a.header.Get("Location")})
 	require.Equal(t, []any{contract.HoldReleased, contract.ReasonShopper}, []any{h.record(v.HoldID).State, h.record(v.HoldID).Reason})
-	require.Contains(t, h.browse("GET", path, nil).body, "You gave it back.")
+	require.Contains(t, h.browse("GET", path, nil).text(), "You gave it back")
 	h.untouched(func() { require.Equal(t, http.StatusSeeOther, h.browse("POST", path+"/release", nil).status) })
 
 	sold := h.hold()
@@ -129,6 +129,6 @@ func TestHoldPage(t *testing.T) {
 	h.untouched(func() {
 		require.Equal(t, http.StatusSeeOther, h.browse("POST", "/h/"+sold.HoldID+"/release", nil).status, "a sale is shown, not undone")
 	})
-	require.Contains(t, h.browse("GET", "/h/"+sold.HoldID, nil).body, "Bought")
+	require.Contains(t, h.browse("GET", "/h/"+sold.HoldID, nil).text(), "Bought")
 	require.Equal(t, http.StatusNotFound, h.browse("GET", "/h/nonsense", nil).status)
 }

@@ -22,6 +22,8 @@ func (d *Door) phone(f *fields, name string) string {
 	return e164
 }
 
+const otherCountry = "is of a country that we do not text"
+
 // textable reads a phone number that texts will go to.
 func (d *Door) textable(f *fields, name string) string {
 	e164 := d.phone(f, name)
@@ -30,7 +32,7 @@ func (d *Door) textable(f *fields, name string) string {
 		regions = []string{d.cfg.Phone.DefaultRegion}
 	}
 	if e164 != "" && !slices.Contains(regions, regionOf(e164)) {
-		f.complain(name, "is of a country that we do not text")
+		f.complain(name, otherCountry)
 		return ""
 	}
 	return e164
@@ -75,4 +77,13 @@ func normalisePhone(s, region string) (e164 string, ok bool) {
 		return "", false
 	}
 	return phonenumbers.Format(n, phonenumbers.E164), true
+}
+
+// spokenPhone is a number as people write it.
+func spokenPhone(e164 string) string {
+	n, err := phonenumbers.Parse(e164, "")
+	if err != nil {
+		return e164
+	}
+	return phonenumbers.Format(n, phonenumbers.INTERNATIONAL)
 }

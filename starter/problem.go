@@ -138,9 +138,14 @@ func (d *Door) problemOf(r *http.Request, err error) *Problem {
 	return tryLater(retrySoon, "the outcome is not known; repeat the request as it was")
 }
 
+// retrySeconds is the header Retry-After: whole seconds, never too few.
+func (p *Problem) retrySeconds() string {
+	return strconv.Itoa(int((p.retryAfter + time.Second - 1) / time.Second))
+}
+
 func writeProblem(w http.ResponseWriter, p *Problem) {
 	if p.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int((p.retryAfter+time.Second-1)/time.Second)))
+		w.Header().Set("Retry-After", p.retrySeconds())
 	}
 	if p.Status == http.StatusUnauthorized && p.Code == unauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="holdfast"`)

@@ -80,10 +80,12 @@ func (d *Door) postWaitlist(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, status, view)
 }
 
+const mostLocale = 35 // characters of a language tag
+
 func (d *Door) readJoining(f *fields) joining {
 	j := joining{SKU: f.sku("sku"), Phone: d.textable(f, "phone"), Quantity: f.quantity("quantity", true)}
 	j.Name, _ = f.optionalText("name", 100)
-	j.Locale, _ = f.optionalText("locale", 35)
+	j.Locale, _ = f.optionalText("locale", mostLocale)
 	if !f.boolean("consent") {
 		f.complain("consent", "must be true: the person agreed to get texts about their place")
 	}

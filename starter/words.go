@@ -1,8 +1,7 @@
 package starter
 
 import (
-	"fmt"
-	"strings"
+	"html/template"
 	"time"
 
 	"holdfast/contract"
@@ -26,72 +25,75 @@ func (d *Door) offerUntil(h redis.Hold) time.Time {
 	return h.Deadline
 }
 
-// kept says how many units an offer or a hold has; wanted is what the entry
-// asked for.
-func kept(units, wanted int64) string {
-	switch {
-	case wanted > units:
-		return fmt.Sprintf("%d of the %d you asked for", units, wanted)
-	case units > 1:
-		return fmt.Sprint(units)
-	}
-	return "one"
-}
-
-// capital begins a sentence.
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-// spoken is a duration in the words of a page, never more than it is: whole
-// minutes, below two minutes in seconds.
-func spoken(d time.Duration) string {
-	switch {
-	case d >= 2*time.Minute:
-		return fmt.Sprintf("%d minutes", d/time.Minute)
-	case d/time.Second == 1:
-		return "1 second"
-	}
-	return fmt.Sprintf("%d seconds", d/time.Second)
+// told is how something ended: a heading, empty for one that only says what is
+// gone, and a sentence.
+type told struct {
+	heading, text template.HTML
 }
 
 // ending says how a hold that made no sale ended. Who gets its units is left
 // open: the next in line, or the shop when nobody waits.
-func ending(h redis.Hold) string {
-	switch h.State {
-	case contract.HoldRefused:
-		return "This hold could not be made: nothing was left."
-	case contract.HoldReleased:
-	default: // expired, lapsed
-		return "The time is over. What was kept for you has gone back."
+func (w *words) ending(h redis.Hold) told {
+	key := "shop"
+	switch {
+	case h.State == contract.HoldRefused:
+		key = "refused"
+	case h.State != contract.HoldReleased: // expired, lapsed
+		return told{"", w.say("end_over")}
+	case h.Reason == contract.ReasonShopper:
+		key = "shopper"
+	case h.Reason == contract.ReasonLeft:
+		return told{w.say("end_left_heading"), w.say("end_left_offer")}
+	case h.Reason == contract.ReasonPaymentFailed:
+		key = "failed"
+	case h.Reason == contract.ReasonCompensation:
+		key = "cart"
 	}
-	switch h.Reason {
-	case contract.ReasonShopper:
-		return "You gave it back."
-	case contract.ReasonLeft:
-		return "You have left the line. What was kept for you has gone back."
-	case contract.ReasonPaymentFailed:
-		return "The payment did not go through, so what was kept for you has gone back."
-	case contract.ReasonCompensation:
-		return "A part of it was not to be had any more, so all of it has gone back."
-	}
-	return "The shop has taken back what was kept for you."
+	return told{w.say("end_" + key + "_heading"), w.say("end_" + key)}
 }
 
 // entryEnding says how an entry ended; h is its hold, nil when it had none or
 // the record is gone.
-func entryEnding(e redis.Entry, h *redis.Hold) string {
+func (w *words) entryEnding(e redis.Entry, h *redis.Hold) told {
+	key := "removed"
 	switch e.State {
-	case contract.EntryBought:
-		return "Bought. It is yours."
 	case contract.EntryLeft, contract.EntryLapsed:
-		if h != nil && h.State.Ended() {
-			return ending(*h)
+		if h != nil && h.State.Ended() && h.State != contract.HoldSold {
+			return w.ending(*h)
 		}
-		if e.State == contract.EntryLeft {
-			return "You have left the line."
-		}
-		return "Your turn has passed, and with it your place."
-	case contract.EntryExpired:
-		return "Your time in this line is over."
+		key = string(e.State)
+	case contract.EntryExpired, contract.EntryOptedOut, contract.EntryUnreachable:
+		key = string(e.State)
 	}
-	return "You are not in this line any more."
+	return told{w.say("end_" + key + "_heading"), w.say("end_" + key)}
+}
+
+// Problems that have words of their own for shoppers; every other one says that
+// it did not work.
+var problemWords = map[string]string{
+	unknownSKU: "unknown_sku", unknownLink: "unknown_link", unknownEntry: "unknown_page", unknownHold: "unknown_page",
+	paused: "paused", saleEnded: "ended", unavailable: "unavailable", "opted-out": "opted_out",
+}
+
+// problemCard says a problem in a shopper's words. from is the page to go on from;
+// one that nobody knows says nothing of its address.
+func (w *words) problemCard(p *Problem, from string) card {
+	key, ok := problemWords[p.Code]
+	switch {
+	case p.Code == tooManyRequests && p.retryAfter > shedFor:
+		key = "limit"
+	case p.Code == tooManyRequests:
+		key = "crowd"
+	case !ok:
+		key = "problem"
+	}
+	c := card{Kind: "problem-" + key, Mood: moodOver, Heading: w.say(key + "_heading"), Says: says(w.say(key))}
+	switch key {
+	case "unavailable":
+		c.Mood, c.Again = moodWait, max(againSoon, int(p.retryAfter/time.Second))
+		fallthrough
+	case "crowd", "limit", "paused", "opted_out", "problem":
+		c.from, c.Main = from, &action{Label: w.say("retry"), URL: from}
+	}
+	return c
 }
