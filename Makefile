@@ -55,12 +55,11 @@ unit: needs ## unit tests, gate on a real Redis, workflow suites; with the race 
 STORIES := HOLDFAST_BIN=$(CURDIR)/$(BIN)/holdfast TEMPORAL_BIN=$(CURDIR)/$(BIN)/temporal \
 	TEMPORAL_CLI_BIN=$(CURDIR)/$(BIN)/temporal-cli go test -count=1 -timeout 45m
 
-e2e screenshots: BROWSER := chromium
-
 e2e: needs build temporal temporal-cli ## stories on real Temporal and Redis with the built binaries
 	$(STORIES) ./e2e
 
-screenshots: needs build temporal ## make the pictures of the Temporal UI in docs/images anew
+screenshots: needs build temporal ## make the pictures of the pages and of the Temporal UI in docs/images anew
+	SCREENSHOTS=$(CURDIR)/docs/images go test -count=1 -run '^TestEveryPageInABrowser$$' ./starter
 	SCREENSHOTS=$(CURDIR)/docs/images $(STORIES) -run '^TestAnOperatorReadsTheUI$$' ./e2e
 
 RUNS ?= 1
@@ -82,15 +81,15 @@ test-long: ## test, with the large forms of the stories
 	@HOLDFAST_LONG=1 $(MAKE) --no-print-directory test
 
 # Redis for the gate's tests, a C compiler for the race detector, promtool for the
-# alert rules, for the stories a browser; for Twilio's calculator of segments, in the
-# long form only, Node.
+# alert rules, a browser for the pages and for Temporal's UI; Node brings axe-core,
+# which reads the pages, and in the long form Twilio's calculator of segments.
 needs:
 	@missing=""; \
-	test -z "$(HOLDFAST_LONG)" || command -v npm >/dev/null || missing="$$missing nodejs npm"; \
+	command -v npm >/dev/null || missing="$$missing nodejs npm"; \
 	command -v redis-server >/dev/null || missing="$$missing redis-server"; \
 	command -v promtool >/dev/null || missing="$$missing prometheus"; \
 	command -v "$$(go env CC)" >/dev/null || missing="$$missing gcc libc6-dev"; \
-	test -z "$(BROWSER)" || command -v "$(BROWSER)" >/dev/null || missing="$$missing $(BROWSER)"; \
+	command -v chromium >/dev/null || missing="$$missing chromium"; \
 	test -n "$$missing" || exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq; \
