@@ -2,6 +2,7 @@ package starter
 
 import (
 	"context"
+	"html/template"
 	"net/http"
 
 	"holdfast/contract"
@@ -40,9 +41,9 @@ func (d *Door) entryCard(ctx context.Context, s *stand, e redis.Entry) (card, er
 	}
 	switch {
 	case e.State == contract.EntryWaiting:
-		return d.waitingCard(ctx, s, e)
+		return d.waitingCard(s, e), nil
 	case e.State == contract.EntryOffered:
-		return d.turnCard(s, h, e), nil
+		return d.turnCard(ctx, s, h, e), nil
 	case e.State == contract.EntryHolding && h.State == contract.HoldHeld:
 		c := d.heldCard(s, h, e)
 		c.More = []action{{Label: s.w.say("see_hold"), URL: "/h/" + h.ID, Quiet: true}}
@@ -61,25 +62,21 @@ func (d *Door) entryCard(ctx context.Context, s *stand, e redis.Entry) (card, er
 	return d.endedCard(ctx, s, h, e, s.w.entryEnding(e, &h))
 }
 
-func (d *Door) waitingCard(ctx context.Context, s *stand, e redis.Entry) (card, error) {
+func (d *Door) waitingCard(s *stand, e redis.Entry) card {
 	if s.state == contract.SKUEnded {
 		c := s.card("waiting", moodOver, s.w.say("place_ended_heading"))
 		c.say(s.w.say("place_ended", "n", e.Position))
-		return c, nil
+		return c
 	}
 	heading := s.w.say("place_heading", "n", e.Position)
 	if e.Position == 0 {
 		heading = s.w.say("place_heading_none")
 	}
 	c := s.card("waiting", moodWait, heading)
-	missed, err := d.missed(ctx, e)
-	if err != nil {
-		return c, err
-	}
 	switch {
 	case s.state == contract.SKUPaused:
 		c.say(s.w.say("place_paused"))
-	case missed:
+	case e.Generation > 0 && e.Generation == s.generation: // nobody is asked twice in one
 		c.say(s.w.say("place_missed"))
 	}
 	c.say(s.w.say("place_how"), s.w.say("place_window", "span", s.span(s.policy.OfferWindowSeconds)))
@@ -87,36 +84,39 @@ func (d *Door) waitingCard(ctx context.Context, s *stand, e redis.Entry) (card, 
 		c.say(s.w.say("place_wish", "n", e.Units))
 	}
 	c.Sure, c.Again = s.leave(e, "leave_sure"), againPlace
-	return c, nil
+	return c
 }
 
-// missed is true when the last turn of an entry was in this restock: nobody is
-// asked twice in one.
-func (d *Door) missed(ctx context.Context, e redis.Entry) (bool, error) {
-	if e.Generation == 0 {
-		return false, nil
-	}
-	counters, _, err := d.gate.Snapshot(ctx, e.SKU)
-	return err == nil && counters.Generation == e.Generation, err
-}
-
-func (d *Door) turnCard(s *stand, h redis.Hold, e redis.Entry) card {
+func (d *Door) turnCard(ctx context.Context, s *stand, h redis.Hold, e redis.Entry) card {
 	var c card
 	if h.ToldAt.IsZero() {
 		c = s.card("turn", moodGood, s.w.say("turn_heading"))
-		c.say(s.w.say("turn_coming"))
+		c.say(d.textComing(ctx, s, e)...)
 	} else {
 		c = d.offerCard(s, h, e)
 		if c.Clock != nil {
 			c.say(s.w.say("turn_open"))
 		}
+		c.say(s.w.say("turn_no_text"))
 	}
-	c.say(s.w.say("turn_no_text"))
 	c.Sure = s.leave(e, "turn_leave_sure")
 	if c.Again == 0 || c.Again > againHeld {
 		c.Again = againHeld
 	}
 	return c
+}
+
+// textComing says what becomes of a text that has not gone yet. Only the entry's
+// workflow knows what keeps it.
+func (d *Door) textComing(ctx context.Context, s *stand, e redis.Entry) []template.HTML {
+	var status contract.EntryStatus
+	if !d.status(ctx, e.ID, &status) || status.TextWaits == nil {
+		return says(s.w.say("turn_coming"), s.w.say("turn_no_text"))
+	}
+	if status.TextWaits.Why == contract.WhyQuietHours {
+		return says(s.w.say("turn_quiet", "until", s.w.until(status.TextWaits.Until, s.now)))
+	}
+	return says(s.w.say("turn_held_up"))
 }
 
 func (s *stand) leave(e redis.Entry, text string) *sure {

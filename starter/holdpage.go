@@ -20,9 +20,11 @@ type stand struct {
 	about   contract.About // of the first line
 	product *product
 	lines   []template.HTML // of a cart
-	units   int64
-	open    bool            // all of it is available to anyone, now
-	policy  contract.Policy // of the first line, in effect
+	// generation is the restock that the line is asked of.
+	generation int64
+	units      int64
+	open       bool            // all of it is available to anyone, now
+	policy     contract.Policy // of the first line, in effect
 }
 
 func (d *Door) standOf(ctx context.Context, w *words, from string, lines []contract.Line) (*stand, error) {
@@ -33,7 +35,7 @@ func (d *Door) standOf(ctx context.Context, w *words, from string, lines []contr
 			return nil, err
 		}
 		if i == 0 {
-			s.now, s.sku, s.state, s.about = counters.AsOf, line.SKU, counters.State, about
+			s.now, s.sku, s.state, s.about, s.generation = counters.AsOf, line.SKU, counters.State, about, counters.Generation
 		}
 		s.open = s.open && counters.State == contract.SKUAvailable
 		s.units += line.Quantity

@@ -50,6 +50,17 @@ func (h *house) textSent(holdID string) {
 	require.NoError(h.t, err)
 }
 
+// waitingText is the place of somebody whose text is kept back.
+func (h *house) waitingText(why contract.Why) string {
+	h.t.Helper()
+	entryID, _, _ := h.offer()
+	h.eventually("the workflow starts", func() bool { _, ok := h.wf.entry(entryID); return ok })
+	h.wf.set(func() {
+		h.wf.statuses[entryID] = contract.EntryStatus{EntryID: entryID, TextWaits: &contract.TextWait{Why: why, Until: time.Now().Add(7 * time.Hour)}}
+	})
+	return "/w/" + entryID
+}
+
 // setSale changes the SKU for everybody.
 func (h *house) setSale(req redis.SettingsRequest) {
 	h.t.Helper()
@@ -100,6 +111,8 @@ var pageStates = []pageState{
 		entryID, _, _ := h.offer()
 		return "/w/" + entryID
 	}, shows: "A text with your link is on its way."},
+	{name: "turn-quiet", arrange: func(h *house) string { return h.waitingText(contract.WhyQuietHours) }, shows: "we send none at night"},
+	{name: "turn-held-up", arrange: func(h *house) string { return h.waitingText(contract.WhySenderDown) }, shows: "Our texts are held up right now."},
 	{name: "turn", arrange: func(h *house) string {
 		entryID, holdID, _ := h.offer()
 		h.textSent(holdID)
