@@ -81,7 +81,9 @@ func prefixed(prefix, s string) string {
 // render writes a page.
 func (d *Door) render(rw http.ResponseWriter, w *words, name string, v view) error {
 	v.Lang, v.Shop, v.Support = w.tag, d.cfg.Shop, supportURL(d.cfg.Shop.Support)
-	v.Style, v.Script = template.CSS(pageStyle), template.JS(pageScript)
+	if !w.part {
+		v.Style, v.Script = template.CSS(pageStyle), template.JS(pageScript)
+	}
 	if v.status == 0 {
 		v.status = http.StatusOK
 	}

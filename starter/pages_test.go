@@ -3,6 +3,7 @@ package starter
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -131,4 +132,20 @@ func TestHoldPage(t *testing.T) {
 	})
 	require.Contains(t, h.browse("GET", "/h/"+sold.HoldID, nil).text(), "Bought")
 	require.Equal(t, http.StatusNotFound, h.browse("GET", "/h/nonsense", nil).status)
+}
+
+// What the script asks for again and again is small.
+func TestNewsOfAPageIsSmall(t *testing.T) {
+	h := newHouse(t, 1)
+	path := "/h/" + h.hold().HoldID
+	whole, news := h.browse("GET", path, nil), h.send(h.request("GET", path, nil, headerPart, "main"))
+	require.Equal(t, http.StatusOK, news.status)
+	mark := regexp.MustCompile(`data-mark="[^"]+"`)
+	require.NotEmpty(t, mark.FindString(news.body))
+	require.Equal(t, mark.FindString(whole.body), mark.FindString(news.body))
+	require.NotContains(t, news.body, "<style>")
+	require.NotContains(t, news.body, "<script>")
+	require.Less(t, len(news.body), 3<<10)
+	require.Less(t, len(whole.body), 20<<10)
+	require.Contains(t, pageScript, headerPart)
 }

@@ -28,6 +28,8 @@ type words struct {
 	printer *message.Printer
 	all     map[string]string
 	pages   map[string]*template.Template
+
+	part bool // what is asked for is the news of a page that is shown already
 }
 
 func parseWords(tag language.Tag) (*words, error) {
@@ -71,14 +73,19 @@ func parsePages(shop string) (*languages, error) {
 	return l, nil
 }
 
+// headerPart is sent by the pages' script, which needs neither script nor style
+// again: on a slow line they are most of a page.
+const headerPart = "Holdfast-Part"
+
 // of answers the words that a browser asks for, or the shop's.
 func (l *languages) of(r *http.Request) *words {
-	wanted, _, err := language.ParseAcceptLanguage(r.Header.Get("Accept-Language"))
-	if err != nil {
-		return l.all[0] // not a header that a browser sends
+	w := *l.all[0] // also when the header is none that a browser sends
+	if wanted, _, err := language.ParseAcceptLanguage(r.Header.Get("Accept-Language")); err == nil {
+		_, i, _ := l.matcher.Match(wanted...)
+		w = *l.all[i]
 	}
-	_, i, _ := l.matcher.Match(wanted...)
-	return l.all[i]
+	w.part = r.Header.Get(headerPart) != ""
+	return &w
 }
 
 // localeOf is the language that a browser asks for first, for the texts; "" when

@@ -89,7 +89,7 @@
     clearTimeout(timer);
     var here = main(), from = here.dataset.from, at, fresh;
     try {
-      var answer = await fetch(from, { headers: { Accept: "text/html" }, cache: "no-store", credentials: "omit" });
+      var answer = await fetch(from, { headers: { Accept: "text/html", "Holdfast-Part": "main" }, cache: "no-store", credentials: "omit" });
       at = performance.now();
       var page = new DOMParser().parseFromString(await answer.text(), "text/html");
       fresh = page.querySelector("main");
