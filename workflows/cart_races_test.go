@@ -132,6 +132,10 @@ func (c *chaos) happen() {
 	s := c.on(line.SKU)
 	kind := c.rng.IntN(12)
 	c.say("event %d at line %d, %s", kind, i, ref)
+	if kind >= 8 { // at the gate, where an attempt that was given up may still be
+		c.mu.Lock()
+		defer c.mu.Unlock()
+	}
 	switch kind {
 	case 0, 1, 2:
 		c.door(ref)
@@ -167,11 +171,13 @@ func (c *chaos) lost(i int, ref string) {
 	if c.Now().Before(c.hold.Deadline) {
 		return
 	}
+	c.mu.Lock()
 	for j := 2; j >= i; j-- {
 		if s := c.on(cartLines()[j].SKU); s.hold.State == contract.HoldHeld && !c.Now().Before(s.hold.Deadline) {
 			s.end(c.Now(), contract.HoldExpired, contract.ReasonExpired)
 		}
 	}
+	c.mu.Unlock()
 	if c.rng.IntN(4) > 0 {
 		c.door(ref)
 	}
@@ -249,7 +255,9 @@ func play(t *testing.T, seed uint64, asks bool) (*chaos, contract.HoldState) {
 	} else {
 		out.State = contract.HoldReleased // cancelled
 	}
+	c.mu.Lock()
 	c.after, c.down = true, nil
+	c.mu.Unlock()
 	if s := contract.CartState(c.states()...); s != contract.HoldSold && c.rng.IntN(2) == 0 {
 		c.start("P1")
 	}
@@ -272,7 +280,7 @@ func neverSoldByHalves(t *testing.T, asks bool) {
 	for seed := range uint64(400) {
 		c, closed := play(t, seed, asks)
 		first := c.hold
-		about := func() string { return fmt.Sprintf("seed %d\n%v\n%v", seed, c.log, c.calls) }
+		about := func() string { return fmt.Sprintf("seed %d\n%v\n%v", seed, c.log, c.since(0)) }
 		for i, l := range cartLines() {
 			s := c.on(l.SKU)
 			require.False(t, s.hold.State.Live(), "a line lives on: %s", about())
