@@ -11,7 +11,6 @@ var codes = map[int]Class{
 	21214: Never, // cannot be reached
 	21217: Never, // is not valid
 	21265: Never, // is a short code
-	21268: Never, // is a premium one
 	21408: Never, // is in a region that the account may not text
 	21610: Never, // has opted out
 	21612: Never, // has no route from our sender
@@ -27,7 +26,6 @@ var codes = map[int]Class{
 	20005: StopAll, // the account is not active
 	20008: StopAll, // test credentials
 	21212: StopAll, // from is not valid
-	21216: StopAll, // the account may not do this
 	21222: StopAll, // the account SID is malformed
 	21224: StopAll, // the auth token is malformed
 	21266: StopAll, // from and to are the same
