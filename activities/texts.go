@@ -33,11 +33,24 @@ type LinkSigner interface {
 	Token(holdID string, expires time.Time) (string, error)
 }
 
+// OptOutBook knows who wants no texts.
+type OptOutBook interface {
+	OptedOut(ctx context.Context, person string) (bool, error)
+	Said(ctx context.Context, person string, said contract.Said) error
+}
+
+// Persons tells whose a number is.
+type Persons interface {
+	PersonOfPhone(e164 string) string
+}
+
 // Texts are the activities of the queue of texts.
 type Texts struct {
 	Guard
 	Gate      TextGate
 	Sender    sms.Sender
+	OptOuts   OptOutBook
+	Persons   Persons
 	Links     LinkSigner
 	Words     *sms.Words
 	PublicURL string // what links begin with, no trailing slash
@@ -78,6 +91,9 @@ type TextResult struct {
 
 // SendJoined sends the joined text, unless the person has left or pressed by now.
 func (a *Texts) SendJoined(ctx context.Context, in JoinedTextInput) (TextResult, error) {
+	if err := a.wanted(ctx, in.Phone); err != nil {
+		return TextResult{}, err
+	}
 	if out, quiet := a.Quiet.wait(ctx, in.TriedSince); quiet {
 		return out, nil
 	}
@@ -142,6 +158,9 @@ type OfferTextInput struct {
 // offer that has ended, is pressed or may not be told is not texted. A text that has
 // waited for its turn is asked for again: nobody who has left meanwhile gets it.
 func (a *Texts) SendOffer(ctx context.Context, in OfferTextInput) (TextResult, error) {
+	if err := a.wanted(ctx, in.Phone); err != nil {
+		return TextResult{}, err
+	}
 	if out, quiet := a.Quiet.wait(ctx, in.TriedSince); quiet {
 		return out, nil
 	}
@@ -209,13 +228,38 @@ func (a *Texts) title(ctx context.Context, sku string) (string, error) {
 	return about.Title, nil
 }
 
+// wanted refuses a text for ever when its person has opted out. Temporal is asked
+// in each attempt, so that no loss of Redis brings a text to who wants none.
+func (a *Texts) wanted(ctx context.Context, phone string) error {
+	out, err := a.OptOuts.OptedOut(ctx, a.Persons.PersonOfPhone(phone))
+	if err != nil {
+		return temporal.NewApplicationErrorWithOptions("whether the person wants texts is not known: "+err.Error(), contract.ErrUnavailable, temporal.ApplicationErrorOptions{Cause: err})
+	}
+	if !out {
+		return nil
+	}
+	return temporal.NewApplicationErrorWithOptions("the person wants no texts", contract.ErrTextNever, temporal.ApplicationErrorOptions{
+		NonRetryable: true, Category: temporal.ApplicationErrorCategoryBenign, Details: []any{contract.TextRefusal{OptedOut: true}},
+	})
+}
+
+// optedOut remembers what a refusal says of its person, so that their next join
+// knows. What cannot be remembered now is tried again, and is refused again then.
+func (a *Texts) optedOut(ctx context.Context, phone string, refusal *sms.Error) error {
+	said := contract.Said{Word: contract.SaidStop, Source: contract.SaidByRefusal}
+	if err := a.OptOuts.Said(ctx, a.Persons.PersonOfPhone(phone), said); err != nil {
+		return temporal.NewApplicationErrorWithOptions(refusal.Error()+"; and it was not remembered: "+err.Error(), contract.ErrUnavailable, temporal.ApplicationErrorOptions{Cause: err})
+	}
+	return nil
+}
+
 // send hands a text over, once: an attempt after the first may follow one whose
 // answer was lost, with the provider or with this worker, so it looks first.
 func (a *Texts) send(ctx context.Context, tried time.Time, t sms.Text) (TextResult, error) {
 	if since := triedSince(ctx, tried); !since.IsZero() {
 		receipt, found, err := a.Sender.Find(ctx, t, since)
 		if err != nil {
-			return TextResult{}, a.refused(ctx, err)
+			return TextResult{}, a.refused(ctx, t, err)
 		}
 		if found {
 			activity.GetLogger(ctx).Info("the text had been accepted before", "entry", t.EntryID, "cause", t.Cause, "text", receipt.ID)
@@ -224,17 +268,22 @@ func (a *Texts) send(ctx context.Context, tried time.Time, t sms.Text) (TextResu
 	}
 	receipt, err := a.Sender.Send(ctx, t)
 	if err != nil {
-		return TextResult{}, a.refused(ctx, err)
+		return TextResult{}, a.refused(ctx, t, err)
 	}
 	return TextResult{TextID: receipt.ID, Sent: receipt.Sent}, nil
 }
 
 // refused types a refusal: never is final, the others are tried again. The
 // details are a contract.TextRefusal.
-func (a *Texts) refused(ctx context.Context, err error) error {
+func (a *Texts) refused(ctx context.Context, t sms.Text, err error) error {
 	kind, opts := contract.ErrTextLater, temporal.ApplicationErrorOptions{Cause: err}
 	var refusal *sms.Error
 	if errors.As(err, &refusal) {
+		if refusal.OptedOut() {
+			if err := a.optedOut(ctx, t.To, refusal); err != nil {
+				return err
+			}
+		}
 		opts.Details = []any{contract.TextRefusal{Code: refusal.Code, OptedOut: refusal.OptedOut(), MaybeSent: refusal.MaybeSent}}
 		switch refusal.Class {
 		case sms.Never:

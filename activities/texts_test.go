@@ -24,6 +24,25 @@ type phoneBook struct {
 	err   error
 	texts []sms.Text
 	woken int
+
+	optedOut bool
+	unknown  error           // what a look for an opt-out answers
+	said     []contract.Said // by person p-of-the-number
+	deaf     error           // nothing can be said
+}
+
+func (p *phoneBook) PersonOfPhone(e164 string) string { return "p-" + e164 }
+
+func (p *phoneBook) OptedOut(_ context.Context, person string) (bool, error) {
+	return p.optedOut && person == "p-+12025550101", p.unknown
+}
+
+func (p *phoneBook) Said(_ context.Context, person string, said contract.Said) error {
+	if p.deaf != nil || person != "p-+12025550101" {
+		return p.deaf
+	}
+	p.said = append(p.said, said)
+	return nil
 }
 
 func (p *phoneBook) Snapshot(context.Context, string) (redis.Counters, contract.About, error) {
@@ -66,7 +85,7 @@ func (p *phoneBook) Reconcile(context.Context, contract.ReconcileInput) error { 
 func (p *phoneBook) run(t *testing.T, method func(a *activities.Texts) any, in any) (activities.TextResult, error) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	a := &activities.Texts{Guard: activities.Guard{Waker: p}, Gate: p, Sender: p, Links: p, Words: nordlicht(t), PublicURL: "https://n.example"}
+	a := &activities.Texts{Guard: activities.Guard{Waker: p}, Gate: p, Sender: p, OptOuts: p, Persons: p, Links: p, Words: nordlicht(t), PublicURL: "https://n.example"}
 	env.RegisterActivity(a)
 	var out activities.TextResult
 	v, err := env.ExecuteActivity(method(a), in)
@@ -182,4 +201,53 @@ func TestTextRefusalsAreTyped(t *testing.T) {
 		require.Equal(t, contract.TextRefusal{Code: 21610, OptedOut: true, MaybeSent: true}, refusal)
 		require.Equal(t, map[sms.Class]time.Duration{sms.Never: 0, sms.Later: 7 * time.Second, sms.StopAll: time.Minute}[class], app.NextRetryDelay())
 	}
+}
+
+// Who has opted out gets no text, and the gate is not told that they get one.
+func TestWhoOptedOutGetsNoText(t *testing.T) {
+	for name, c := range map[string]struct {
+		method func(a *activities.Texts) any
+		in     any
+	}{"joined": {joinedText, joinedInput()}, "offer": {offerText, offerInput()}} {
+		p := &phoneBook{optedOut: true, entry: &redis.Entry{State: contract.EntryWaiting}, told: redis.HoldOutcome{Base: redis.Base{Verdict: redis.OK, Wake: true}}}
+		_, err := p.run(t, c.method, c.in)
+		var app *temporal.ApplicationError
+		require.ErrorAs(t, err, &app, name)
+		require.Equal(t, contract.ErrTextNever, app.Type())
+		require.True(t, app.NonRetryable())
+		var refusal contract.TextRefusal
+		require.NoError(t, app.Details(&refusal))
+		require.True(t, refusal.OptedOut)
+		require.Empty(t, p.texts)
+		require.Zero(t, p.woken, "told was not called")
+		require.Empty(t, p.said, "it is known already")
+
+		p = &phoneBook{unknown: errors.New("Temporal is away"), entry: &redis.Entry{State: contract.EntryWaiting}}
+		_, err = p.run(t, c.method, c.in)
+		require.ErrorAs(t, err, &app, name)
+		require.Equal(t, contract.ErrUnavailable, app.Type())
+		require.False(t, app.NonRetryable(), "no text before that is known")
+		require.Empty(t, p.texts)
+	}
+}
+
+// 21610: Twilio knows of a STOP that we have not heard of.
+func TestARefusalForAnOptOutIsRemembered(t *testing.T) {
+	refusal := &sms.Error{Class: sms.Never, Code: 21610, Reason: "unsubscribed"}
+	p := &phoneBook{entry: &redis.Entry{State: contract.EntryWaiting}, err: refusal}
+	_, err := p.run(t, joinedText, joinedInput())
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	require.Equal(t, contract.ErrTextNever, app.Type())
+	require.Equal(t, []contract.Said{{Word: contract.SaidStop, Source: contract.SaidByRefusal}}, p.said)
+
+	p = &phoneBook{entry: &redis.Entry{State: contract.EntryWaiting}, err: refusal, deaf: errors.New("Temporal is away")}
+	_, err = p.run(t, joinedText, joinedInput())
+	require.ErrorAs(t, err, &app)
+	require.False(t, app.NonRetryable(), "tried until it is remembered")
+
+	p = &phoneBook{entry: &redis.Entry{State: contract.EntryWaiting}, err: &sms.Error{Class: sms.Never, Code: 21614}}
+	_, err = p.run(t, joinedText, joinedInput())
+	require.Error(t, err)
+	require.Empty(t, p.said, "a landline is no opt-out")
 }

@@ -14,6 +14,7 @@ const (
 	EntryPrefix   = "entry_"
 	PaymentPrefix = "payment_"
 	EventPrefix   = "event_"
+	OptOutPrefix  = "optout_"
 	stockPrefix   = "stock."
 	recPrefix     = "reconcile."
 )
@@ -132,6 +133,9 @@ func ValidEventID(id string) bool {
 	_, err := parseID(EventPrefix, id)
 	return err == nil
 }
+
+// OptOutID is the workflow id of a person's OptOut: open means opted out.
+func OptOutID(person string) string { return OptOutPrefix + person }
 
 // StockWorkflowID is the workflow id of a SKU's durable book.
 func StockWorkflowID(sku string) string { return stockPrefix + sku }

@@ -21,6 +21,7 @@ const (
 	PaymentWorkflow       = "Payment"
 	ReconcileWorkflow     = "Reconcile"
 	EventWorkflow         = "Event"
+	OptOutWorkflow        = "OptOut"
 )
 
 // Signals of a Hold. Any Temporal client may send them; the payloads are
@@ -33,13 +34,14 @@ const (
 )
 
 // Signals of a WaitlistEntry; the payloads are Offered, Claimed, HoldEnded,
-// EntryEnded, TextStatus and Leave.
+// EntryEnded, TextStatus, TextWait and Leave.
 const (
 	SignalOffered    = "offered"
 	SignalClaimed    = "claimed"
 	SignalHoldEnded  = "hold-ended"
 	SignalEnded      = "ended"
 	SignalTextStatus = "text-status"
+	SignalTextWaits  = "text-waits"
 	SignalLeave      = "leave"
 )
 
@@ -56,6 +58,10 @@ const (
 	SignalRefundSettled = "refund-settled"
 	SignalRefundFailed  = "refund-failed"
 )
+
+// SignalSaid is the signal of an OptOut; the payload is Said. STOP and START are one
+// signal, so that they are heard in their order.
+const SignalSaid = "said"
 
 // Signals of an Event; the payload of both is EventMove. SignalRetry delivers it
 // afresh, SignalDiscard ends it undelivered.
@@ -76,7 +82,7 @@ const (
 )
 
 // Queries. Every workflow answers status: HoldStatus, EntryStatus, StockBook,
-// PaymentStatus, ReconcileReport or EventStatus.
+// PaymentStatus, ReconcileReport, EventStatus or OptOutStatus.
 const QueryStatus = "status"
 
 // Search attributes. SKUAttribute is a KeywordList, StateAttribute a Keyword.

@@ -199,6 +199,7 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 	main.RegisterActivity(&activities.Refunds{Port: port, Tell: cfg.Events.On()})
 	main.RegisterActivity(&activities.Attempts{Port: port})
 	main.RegisterActivity(&activities.EventStarts{Owners: l})
+	main.RegisterActivity(&activities.OptOuts{Guard: guard, Gate: gate})
 	main.RegisterActivity(&activities.Reconciles{Guard: guard, Gate: gate, Books: l, Workflows: c})
 
 	tells := newTeller(c, cfg, opts, shop)
@@ -213,7 +214,7 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 	}
 	texts := worker.New(c, contract.SMSTaskQueue, opts)
 	texts.RegisterActivity(&activities.Texts{
-		Guard: guard, Gate: gate, Sender: sender, Links: ring, Words: words, PublicURL: cfg.HTTP.PublicURL, Quiet: quiet,
+		Guard: guard, Gate: gate, Sender: sender, OptOuts: l, Persons: ring, Links: ring, Words: words, PublicURL: cfg.HTTP.PublicURL, Quiet: quiet,
 	})
 	w.all = []worker.Worker{main, texts, tells}
 	return w

@@ -69,6 +69,8 @@ type world struct {
 	signals   []string // to entries, as id, name and payload
 	noEntry   error    // what a signal to an entry meets
 
+	optedOut bool // the person wants no texts
+	places   places
 	tells    func() // gives the shop an endpoint for events
 	starts   int    // attempts to give events their owners
 	told     []contract.EventInput
@@ -90,12 +92,12 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	holds := &activities.Holds{Guard: guard, Gate: w, Payments: w}
 	entries := &activities.Entries{Guard: guard, Gate: w}
-	texts := &activities.Texts{Guard: guard, Gate: w, Sender: w, Links: w, Words: words, PublicURL: "https://nordlicht.example"}
+	texts := &activities.Texts{Guard: guard, Gate: w, Sender: w, OptOuts: w, Persons: w, Links: w, Words: words, PublicURL: "https://nordlicht.example"}
 	texts.Quiet.Now = w.Now
 	w.quiet = &texts.Quiet
 	stock := &activities.Stock{Guard: guard, Gate: w}
 	refunds := &activities.Refunds{Port: &w.provider}
-	for _, a := range []any{holds, entries, texts, stock, refunds, &activities.Attempts{Port: &w.provider}, &activities.EventStarts{Owners: w}, &activities.Claims{Entries: w}, &activities.Deliveries{Sender: &w.endpoint}} {
+	for _, a := range []any{holds, entries, texts, stock, refunds, &activities.Attempts{Port: &w.provider}, &activities.EventStarts{Owners: w}, &activities.Claims{Entries: w}, &activities.Deliveries{Sender: &w.endpoint}, &activities.OptOuts{Guard: guard, Gate: &w.places}} {
 		w.RegisterActivity(a)
 	}
 	w.tells = func() { holds.Tell, entries.Tell, texts.Tell, stock.Tell, refunds.Tell = true, true, true, true, true }
