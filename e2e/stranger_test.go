@@ -50,6 +50,7 @@ func TestAStrangerWithTheTemporalCLI(t *testing.T) {
 			s.settles(t)
 			s.terminates(t)
 			s.looksAfterTheLine(t)
+			s.optsOut(t)
 			require.ElementsMatch(t, slices.Collect(maps.Keys(s.commands)), slices.Collect(maps.Keys(s.used)), "every command of the page is played")
 			s.encrypted(t, c.codec)
 			s.judged(t)
@@ -292,6 +293,30 @@ func (s stranger) looksAfterTheLine(t *testing.T) {
 	require.NoError(t, s.h.shop.Restock(ctx, "CHAIR", 1), "a SKU keeps its book")
 	s.paste(t, "give a hold back", second)
 	s.comesTo(t, second, "released", 3, 0, 3)
+}
+
+// Who asked by mail gets no texts, and gets them again.
+func (s stranger) optsOut(t *testing.T) {
+	ctx := t.Context()
+	e, err := s.h.inLine(ctx, s.h.shop, "CHAIR", phone(2))
+	require.NoError(t, err)
+	facts, err := s.h.check.Gate(ctx, "CHAIR")
+	require.NoError(t, err)
+	person := facts.Entries[e.EntryID].Person
+	require.Len(t, person, 22)
+	s.paste(t, "a person wants no texts, and has not texted STOP", person)
+	_, err = s.h.entryState(ctx, e.EntryID, "opted_out")
+	require.NoError(t, err)
+	s.lists(t, "the people who want no texts", "optout_"+person)
+	a, err := s.h.shop.AskJoin(ctx, "CHAIR", phone(2))
+	require.NoError(t, err)
+	require.Equal(t, "opted-out", a.Code())
+	s.run(t, `temporal workflow cancel --workflow-id "optout_$PERSON"`, person)
+	s.paste(t, "a person wants texts again", person)
+	require.NoError(t, s.h.closed(ctx, "optout_"+person))
+	back, err := s.h.inLine(ctx, s.h.shop, "CHAIR", phone(2))
+	require.NoError(t, err)
+	require.NotEqual(t, e.EntryID, back.EntryID)
 }
 
 // encrypted: through the endpoint the CLI's own payloads are, without it they

@@ -97,12 +97,12 @@ func (s *terminal) run(t *testing.T, command, id string) string {
 
 func (s *terminal) try(t *testing.T, command, id string) (string, error) {
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", command)
-	cmd.Env = append(slices.Clone(s.env), "HOLD_ID="+id, "ENTRY_ID="+id, "PAYMENT_ID="+id)
+	cmd.Env = append(slices.Clone(s.env), "HOLD_ID="+id, "ENTRY_ID="+id, "PAYMENT_ID="+id, "PERSON="+id)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-var anyID = regexp.MustCompile(`(hold|entry|payment)_[a-z2-7]{26}|stock\.[A-Z]+`)
+var anyID = regexp.MustCompile(`(hold|entry|payment)_[a-z2-7]{26}|stock\.[A-Z]+|optout_[A-Za-z0-9_-]{22}`)
 
 // lists waits until a filter of the document lists these ids, and no others.
 func (s *terminal) lists(t *testing.T, what string, ids ...string) {

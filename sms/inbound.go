@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// InboundPath is where a number's inbound texts go, under the public URL.
+const InboundPath = "/v1/webhooks/twilio/inbound"
+
 // Keyword is what an inbound text asks for.
 type Keyword string
 

@@ -44,6 +44,8 @@ type Gate interface {
 type Launcher interface {
 	Hold(ctx context.Context, in contract.HoldInput) (launch.Started, error)
 	Entry(ctx context.Context, in contract.EntryInput) (launch.Started, error)
+	Said(ctx context.Context, person string, said contract.Said) error
+	OptedOut(ctx context.Context, person string) (bool, error)
 	Wake(ctx context.Context, sku string) error
 	StockEvent(ctx context.Context, sku string, ev contract.StockEvent) error
 	Policy(ctx context.Context, sku, updateID string, req contract.PolicyRequest) (contract.PolicyResult, error)

@@ -50,6 +50,7 @@ type Door struct {
 	apiKeys   []apiKey
 	verifiers []verifier
 	twilio    *sms.Verifier // nil without Twilio
+	optOuts   *optOutLooker
 	codec     *codec.Codec
 	shop      *events.Sender // nil when the shop has no endpoint for events
 	skus      *routing
@@ -100,6 +101,7 @@ func New(deps Deps) (*Door, error) {
 		starts:    newPool(deps.Config.Join.Workers),
 		backlog:   newBacklog(deps.Config.Join.MaxBacklog),
 		pages:     pages,
+		optOuts:   newOptOutLooker(func(ctx context.Context, person string) (bool, error) { return deps.Launcher.OptedOut(ctx, person) }),
 	}
 	d.stripe, _ = deps.Payments.(stripeReader)
 	for _, item := range deps.Config.HTTP.TrustedProxies {
@@ -170,6 +172,7 @@ func (d *Door) routes() []route {
 
 		{api, "POST /v1/webhooks/inventory", d.open(d.postInventory)},
 		{public, "POST " + sms.StatusPath, d.open(d.postTextStatus)},
+		{public, "POST " + sms.InboundPath, d.open(d.postInbound)},
 
 		{public, "GET /{$}", d.page(d.indexPage)},
 		{public, "GET /join/{sku}", d.page(d.joinPage)},

@@ -50,11 +50,15 @@ type workflows struct {
 	inert     bool                  // signals and stock events are recorded only
 	decision  contract.PaymentDecision
 	slowEntry chan struct{} // entries' starts wait for it
+
+	words    []said          // of people about texts
+	optedOut map[string]bool // persons
+	slowLook chan struct{}   // looks for opt-outs wait for it
 }
 
 func newWorkflows(gate *redis.Gate) *workflows {
 	return &workflows{
-		gate: gate, calls: map[string]int{}, fail: map[string]error{}, closed: map[string]bool{}, statuses: map[string]any{},
+		gate: gate, optedOut: map[string]bool{}, calls: map[string]int{}, fail: map[string]error{}, closed: map[string]bool{}, statuses: map[string]any{},
 		results: map[string]contract.PaymentStatus{},
 		holds:   map[string]contract.HoldInput{}, entries: map[string]contract.EntryInput{}, wakes: map[string]int{},
 	}

@@ -49,6 +49,9 @@ func (d *Door) join(ctx context.Context, j joining) (redis.JoinOutcome, error) {
 			MaxAgeSeconds:    int64(d.cfg.Offer.MaxAge / time.Second),
 		},
 	}
+	if d.optOuts.knows(ctx, in.Person) {
+		return redis.JoinOutcome{}, d.refuseOptedOut(ctx, j.SKU)
+	}
 	sealed, err := d.keys.Seal(in)
 	if err != nil {
 		return redis.JoinOutcome{}, err
@@ -61,7 +64,7 @@ func (d *Door) join(ctx context.Context, j joining) (redis.JoinOutcome, error) {
 	switch out.Verdict {
 	case redis.OK, redis.Existing:
 	case redis.Ended:
-		return out, problem(saleEnded, "the sale of SKU %s has ended", j.SKU)
+		return out, errSaleEnded(j.SKU)
 	default:
 		d.log.Error("a verdict that nobody expected", "verb", "join", "verdict", out.Verdict)
 		return out, tryLater(retrySoon, "the outcome is not known; repeat the request as it was")
@@ -73,6 +76,8 @@ func (d *Door) join(ctx context.Context, j joining) (redis.JoinOutcome, error) {
 	}
 	return out, nil
 }
+
+func errSaleEnded(sku string) error { return problem(saleEnded, "the sale of SKU %s has ended", sku) }
 
 // startEntry starts an entry's workflow in the background, or has the outbox
 // drained when there is no room or Temporal does not take it.

@@ -60,7 +60,7 @@ func (d *Door) renderJoin(rw http.ResponseWriter, r *http.Request, b joinBody, s
 }
 
 // joinForm joins the line. The page that follows is the same whether the number
-// is new or waits already.
+// is new, waits already, or has opted out.
 func (d *Door) joinForm(rw http.ResponseWriter, r *http.Request) error {
 	sku, err := d.skus.bySKU(r.Context(), r.PathValue("sku"))
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *Door) joinForm(rw http.ResponseWriter, r *http.Request) error {
 	if err := d.admit(r, j.Phone, false); err != nil {
 		return err
 	}
-	if _, err := d.join(r.Context(), j); err != nil {
+	if _, err := d.join(r.Context(), j); unsaid(err) != nil {
 		return err
 	}
 	_, about, err := d.gate.Snapshot(r.Context(), sku)
@@ -88,7 +88,14 @@ func (d *Door) joinForm(rw http.ResponseWriter, r *http.Request) error {
 		about = contract.About{} // the place is written down; only its title is missing
 	}
 	c := card{Kind: "joined", Mood: moodGood, Heading: w.say("joined_heading"), Product: productOf(w, sku, about, false), from: pageOf(r)}
-	c.say(w.say("joined_text", "phone", spokenPhone(j.Phone), "title", c.Product.Title), w.say("joined_done"))
+	c.say(w.say("joined_text", "phone", spokenPhone(j.Phone), "title", c.Product.Title))
+	// Everybody reads it: who has opted out is not told apart.
+	if from := d.startsAt(); from != "" {
+		c.say(w.say("joined_stopped", "number", spokenPhone(from)))
+	} else {
+		c.say(w.say("joined_stopped_any"))
+	}
+	c.say(w.say("joined_done"))
 	c.Main = &action{Label: w.say("joined_wrong"), URL: c.from, Quiet: true}
 	return d.renderCard(rw, w, w.plain("joined_title"), c, about, http.StatusAccepted)
 }

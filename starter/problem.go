@@ -30,6 +30,7 @@ const (
 	paused                = "paused"
 	saleEnded             = "sale-ended"
 	limitReached          = "limit-reached"
+	optedOut              = "opted-out"
 	holdEnded             = "hold-ended"
 	paymentConflict       = "payment-conflict"
 	amountMismatch        = "amount-mismatch"
@@ -60,6 +61,7 @@ var problems = map[string]struct {
 	paused:                {http.StatusConflict, "The sale is paused"},
 	saleEnded:             {http.StatusConflict, "The sale has ended"},
 	limitReached:          {http.StatusConflict, "The customer has as many as one may have"},
+	optedOut:              {http.StatusConflict, "The person wants no texts"},
 	holdEnded:             {http.StatusConflict, "The hold has ended"},
 	paymentConflict:       {http.StatusConflict, "Another payment made the sale"},
 	amountMismatch:        {http.StatusConflict, "Not the amount that was announced"},

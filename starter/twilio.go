@@ -48,7 +48,8 @@ func (d *Door) postTextStatus(w http.ResponseWriter, r *http.Request) error {
 		return problem(validationFailed, "%s", err)
 	}
 	entry, hold := r.URL.Query().Get(sms.CallbackEntry), r.URL.Query().Get(sms.CallbackHold)
-	if _, err := d.skus.byEntry(r.Context(), entry); err != nil {
+	sku, err := d.skus.byEntry(r.Context(), entry)
+	if err != nil {
 		return err
 	}
 	status := contract.TextStatus{TextID: u.TextID, HoldID: hold, Status: string(u.State), ErrorCode: u.Code}
@@ -60,6 +61,11 @@ func (d *Door) postTextStatus(w http.ResponseWriter, r *http.Request) error {
 	default:
 		w.WriteHeader(http.StatusNoContent)
 		return nil
+	}
+	if status.OptedOut {
+		if err := d.refusedFor(r.Context(), sku, entry); err != nil {
+			return err
+		}
 	}
 	if !d.isNews(r.Context(), entry, status) {
 		w.WriteHeader(http.StatusNoContent)

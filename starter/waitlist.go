@@ -60,6 +60,9 @@ func (d *Door) postWaitlist(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out, err := d.join(r.Context(), j)
+	if !trusted {
+		err = unsaid(err)
+	}
 	if err != nil {
 		return err
 	}

@@ -140,7 +140,7 @@ func (a *asker) owner(id string) owner {
 func (a *asker) entry(e redis.Waiter) {
 	switch {
 	case e.State == contract.EntryOptedOut:
-		a.say(optedOut(e.EndedAt))
+		a.say(textedStop(e.EndedAt))
 		a.happening = "its place ended at " + stamp(e.EndedAt)
 	case e.State == contract.EntryUnreachable:
 		a.say(unreachable(e.EndedAt))

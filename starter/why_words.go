@@ -95,7 +95,7 @@ func textWaits(entryID string, w contract.TextWait, passes *time.Time) reasonVie
 	return r
 }
 
-func optedOut(at time.Time) reasonView {
+func textedStop(at time.Time) reasonView {
 	return reasonView{
 		Why: contract.WhyOptedOut, Detail: "the person texted STOP; the place ended at " + stamp(at),
 		Do: "nothing: only they can take that back, by texting START",
