@@ -39,6 +39,11 @@ type OptOutBook interface {
 	Said(ctx context.Context, person string, said contract.Said) error
 }
 
+// EntrySignals passes signals on to entries.
+type EntrySignals interface {
+	Signal(ctx context.Context, workflowID, signal string, arg any) error
+}
+
 // Persons tells whose a number is.
 type Persons interface {
 	PersonOfPhone(e164 string) string
@@ -50,6 +55,7 @@ type Texts struct {
 	Gate      TextGate
 	Sender    sms.Sender
 	OptOuts   OptOutBook
+	Entries   EntrySignals
 	Persons   Persons
 	Links     LinkSigner
 	Words     *sms.Words
@@ -293,6 +299,9 @@ func (a *Texts) refused(ctx context.Context, t sms.Text, err error) error {
 			activity.GetLogger(ctx).Error("no text can be sent: see to the provider's account", "error", err)
 		case sms.Later:
 			opts.NextRetryDelay = refusal.RetryAfter // 0: as the retry policy says
+		}
+		if refusal.Class != sms.Never {
+			a.waits(ctx, t, refusal)
 		}
 	}
 	return temporal.NewApplicationErrorWithOptions(err.Error(), kind, opts)

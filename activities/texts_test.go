@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
@@ -29,6 +31,17 @@ type phoneBook struct {
 	unknown  error           // what a look for an opt-out answers
 	said     []contract.Said // by person p-of-the-number
 	deaf     error           // nothing can be said
+
+	waits []contract.TextWait // that entry_a was told of
+	known any                 // heartbeat details of the attempt before
+}
+
+func (p *phoneBook) Signal(_ context.Context, id, signal string, arg any) error {
+	if id != "entry_a" || signal != contract.SignalTextWaits || p.deaf != nil {
+		return errors.New("nobody is there")
+	}
+	p.waits = append(p.waits, arg.(contract.TextWait))
+	return nil
 }
 
 func (p *phoneBook) PersonOfPhone(e164 string) string { return "p-" + e164 }
@@ -85,7 +98,15 @@ func (p *phoneBook) Reconcile(context.Context, contract.ReconcileInput) error { 
 func (p *phoneBook) run(t *testing.T, method func(a *activities.Texts) any, in any) (activities.TextResult, error) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	a := &activities.Texts{Guard: activities.Guard{Waker: p}, Gate: p, Sender: p, OptOuts: p, Persons: p, Links: p, Words: nordlicht(t), PublicURL: "https://n.example"}
+	if p.known != nil {
+		env.SetHeartbeatDetails(p.known)
+	}
+	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+		var told map[string]any
+		require.NoError(t, details.Get(&told))
+		p.known = told
+	})
+	a := &activities.Texts{Guard: activities.Guard{Waker: p}, Gate: p, Sender: p, OptOuts: p, Entries: p, Persons: p, Links: p, Words: nordlicht(t), PublicURL: "https://n.example"}
 	env.RegisterActivity(a)
 	var out activities.TextResult
 	v, err := env.ExecuteActivity(method(a), in)
@@ -250,4 +271,44 @@ func TestARefusalForAnOptOutIsRemembered(t *testing.T) {
 	_, err = p.run(t, joinedText, joinedInput())
 	require.Error(t, err)
 	require.Empty(t, p.said, "a landline is no opt-out")
+}
+
+// B41: an entry learns what keeps the text of its offer, once for each cause.
+func TestAnEntryLearnsWhatKeepsItsText(t *testing.T) {
+	midnight := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	down := &sms.Error{Class: sms.StopAll, Code: 20003, Status: 401}
+	budget := &sms.Error{Class: sms.StopAll, Ours: true, Until: midnight}
+	ok := redis.HoldOutcome{Base: redis.Base{Verdict: redis.OK}, Left: time.Hour}
+	p := &phoneBook{told: ok}
+	for _, refusal := range []error{down, down, budget, budget, down, &sms.Error{Class: sms.Later, Status: 429}, &sms.Error{Class: sms.Later}} {
+		p.err = refusal
+		_, err := p.run(t, offerText, offerInput())
+		require.Error(t, err)
+	}
+	require.Equal(t, []contract.TextWait{
+		{Why: contract.WhySenderDown}, {Why: contract.WhyRateLimited, Until: midnight}, {Why: contract.WhySenderDown},
+	}, p.waits, "each cause once, and no word of what the first attempt met")
+
+	for range 40 { // a provider that never says the same twice
+		for _, p.err = range []error{down, budget} {
+			_, err := p.run(t, offerText, offerInput())
+			require.Error(t, err)
+		}
+	}
+	require.Len(t, p.waits, 20, "a history has an end")
+
+	p = &phoneBook{told: ok, err: down, deaf: errors.New("Temporal is away"), entry: &redis.Entry{State: contract.EntryWaiting}}
+	_, err := p.run(t, offerText, offerInput())
+	require.Error(t, err)
+	require.Nil(t, p.known, "it is told at the next attempt")
+	p.deaf = nil
+	_, err = p.run(t, joinedText, joinedInput())
+	require.Error(t, err)
+	_, err = p.run(t, offerText, offerInput())
+	require.Error(t, err)
+	require.Len(t, p.waits, 1, "only of an offer")
+	p.err = &sms.Error{Class: sms.Never}
+	_, err = p.run(t, offerText, offerInput())
+	require.Error(t, err)
+	require.Len(t, p.waits, 1)
 }

@@ -51,7 +51,7 @@ func (x *texting) run(t *testing.T) (activities.TextResult, error) {
 		Hold: redis.Hold{State: contract.HoldOffered, OfferedAt: time.Now()},
 	}}
 	a := &activities.Texts{
-		Guard: activities.Guard{Waker: p}, Gate: tellingGate{p, &x.told}, Sender: sender, OptOuts: p, Persons: p, Links: p,
+		Guard: activities.Guard{Waker: p}, Gate: tellingGate{p, &x.told}, Sender: sender, OptOuts: p, Entries: p, Persons: p, Links: p,
 		Words: nordlicht(t), PublicURL: "https://n.example",
 	}
 	var suite testsuite.WorkflowTestSuite

@@ -35,7 +35,7 @@ func TestATextThatWaitedIsAskedForAgain(t *testing.T) {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestActivityEnvironment()
 		a := &activities.Texts{
-			Guard: activities.Guard{Waker: p}, Gate: p, OptOuts: p, Persons: p, Links: p, Words: nordlicht(t), PublicURL: "https://n.example",
+			Guard: activities.Guard{Waker: p}, Gate: p, OptOuts: p, Entries: p, Persons: p, Links: p, Words: nordlicht(t), PublicURL: "https://n.example",
 			Sender: &sms.Limited{Sender: p, Meter: &queue{meanwhile}, PerSecond: 1, Log: slog.Default()},
 		}
 		env.RegisterActivity(a)

@@ -39,7 +39,10 @@ type Watch struct {
 	// OpenRefunds counts the money that made no sale and is not settled; nil
 	// leaves the metric out.
 	OpenRefunds func(ctx context.Context) (int64, error)
-	Log         *slog.Logger
+	// TextsToday counts the segments that today has seen, and how many it may, 0
+	// for any number; nil leaves the metrics out.
+	TextsToday func(ctx context.Context) (spent, budget int64, err error)
+	Log        *slog.Logger
 }
 
 // Watch looks at the state that Redis and Temporal hold until ctx ends.
@@ -65,6 +68,8 @@ var (
 	freeDesc    = prometheus.NewDesc("holdfast_free_while_waiting_seconds", "How long some SKU on sale has had free units and people waiting for them, 0 when none has.", nil, nil)
 	overdueDesc = prometheus.NewDesc("holdfast_outbox_oldest_seconds", "How long the oldest due item of any SKU's outbox has waited to be handed out.", nil, nil)
 	tripDesc    = prometheus.NewDesc("holdfast_tripwire", "SKUs that promise more than there is, or whose counters do not add up.", nil, nil)
+	spentDesc   = prometheus.NewDesc("holdfast_text_segments_today", "Segments of texts that were sent today, in UTC.", nil, nil)
+	budgetDesc  = prometheus.NewDesc("holdfast_text_segments_a_day", "Segments of texts that may be sent in a day.", nil, nil)
 	refundsDesc = prometheus.NewDesc("holdfast_refunds_open", "Payments that made no sale and are not settled.", nil, nil)
 )
 
@@ -76,7 +81,10 @@ type state struct {
 	mu      sync.Mutex
 	books   kept[booksLook]
 	refunds kept[int64]
+	texts   kept[textsLook]
 }
+
+type textsLook struct{ spent, budget int64 }
 
 type booksLook struct {
 	named         []redis.Counters
@@ -109,6 +117,11 @@ func (s *state) look(ctx context.Context) bool {
 	if s.watch.OpenRefunds != nil {
 		open, refundsErr = s.watch.OpenRefunds(ctx)
 	}
+	var texts textsLook
+	var textsErr error
+	if s.watch.TextsToday != nil {
+		texts.spent, texts.budget, textsErr = s.watch.TextsToday(ctx)
+	}
 	if ctx.Err() != nil {
 		return false
 	}
@@ -117,6 +130,9 @@ func (s *state) look(ctx context.Context) bool {
 	s.books.saw(books, err, "stock", s.watch.Log)
 	if s.watch.OpenRefunds != nil {
 		s.refunds.saw(&open, refundsErr, "open refunds", s.watch.Log)
+	}
+	if s.watch.TextsToday != nil {
+		s.texts.saw(&texts, textsErr, "today's texts", s.watch.Log)
 	}
 	return err == nil
 }
@@ -180,7 +196,7 @@ func tripped(c redis.Counters) bool {
 
 // Describe is part of prometheus.Collector.
 func (s *state) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{unitsDesc, freeDesc, overdueDesc, tripDesc, refundsDesc} {
+	for _, d := range []*prometheus.Desc{unitsDesc, freeDesc, overdueDesc, tripDesc, refundsDesc, spentDesc, budgetDesc} {
 		ch <- d
 	}
 }
@@ -195,6 +211,12 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	}
 	if n := s.refunds.value; n != nil {
 		gauge(refundsDesc, float64(*n))
+	}
+	if n := s.texts.value; n != nil {
+		gauge(spentDesc, float64(n.spent))
+		if n.budget > 0 {
+			gauge(budgetDesc, float64(n.budget))
+		}
 	}
 	b := s.books.value
 	if b == nil {

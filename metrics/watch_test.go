@@ -64,6 +64,7 @@ func TestWatch(t *testing.T) {
 			overdue: map[string]time.Duration{"CHAIR": 2 * time.Second, "TEE": 7 * time.Second},
 		}
 		refunds, refundsErr := int64(4), error(nil)
+		spent, budget := int64(70), int64(100)
 		m := New()
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -74,6 +75,11 @@ func TestWatch(t *testing.T) {
 					s.mu.Lock()
 					defer s.mu.Unlock()
 					return refunds, refundsErr
+				},
+				TextsToday: func(context.Context) (int64, int64, error) {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					return spent, budget, s.err
 				},
 			})
 			close(ended)
@@ -96,12 +102,16 @@ func TestWatch(t *testing.T) {
 		now("outbox_oldest_seconds", "holdfast_outbox_oldest_seconds 7")
 		now("refunds_open", "holdfast_refunds_open 4")
 		now("tripwire", "holdfast_tripwire 0")
+		now("text_segments_today", "holdfast_text_segments_today 70")
+		now("text_segments_a_day", "holdfast_text_segments_a_day 100")
 		now("free_while_waiting_seconds", "holdfast_free_while_waiting_seconds 0")
 		next()
 		next()
 		now("free_while_waiting_seconds", "holdfast_free_while_waiting_seconds 20")
-		set(func() { kept.Paused = true })
+		set(func() { kept.Paused, spent, budget = true, 2, 0 })
 		next()
+		now("text_segments_today", "holdfast_text_segments_today 2")
+		now("text_segments_a_day")
 		now("free_while_waiting_seconds", "holdfast_free_while_waiting_seconds 0")
 		set(func() { kept.Paused = false })
 		next()
@@ -118,6 +128,7 @@ func TestWatch(t *testing.T) {
 		next()
 		now("outbox_oldest_seconds")
 		now("units")
+		now("text_segments_today")
 		set(func() { s.err, refundsErr = nil, context.DeadlineExceeded })
 		for range watchMisses {
 			next()

@@ -64,7 +64,7 @@ func (l *Limited) wait(ctx context.Context, n int) (waited bool, err error) {
 		case wait == 0:
 			return waited, nil
 		case wait > mostWait:
-			return waited, &Error{Class: Later, Reason: "its turn is later", RetryAfter: wait}
+			return waited, &Error{Class: Later, Reason: "its turn is later", RetryAfter: wait, Ours: true}
 		}
 		waited = true
 		select {
@@ -105,12 +105,27 @@ func (l *Limited) spend(ctx context.Context, n int) error {
 	}
 	if spent > l.ADay {
 		l.giveBack(ctx, n)
-		return &Error{Class: StopAll, Reason: fmt.Sprintf("today's %d segments are spent: raise sms.segments_a_day, or wait for midnight UTC", l.ADay)}
+		return &Error{Class: StopAll, Reason: fmt.Sprintf("today's %d segments are spent: raise sms.segments_a_day, or wait for midnight UTC", l.ADay), Ours: true, Until: midnight(time.Now())}
 	}
-	if level := int64(alarmAt * float64(l.ADay)); spent >= level && spent-int64(n) < level {
+	if NearlySpent(spent, l.ADay) && !NearlySpent(spent-int64(n), l.ADay) {
 		l.Log.Error("most of today's texts are sent: look who joins, or raise sms.segments_a_day", "segments", spent, "of", l.ADay)
 	}
 	return nil
+}
+
+// NearlySpent says that a person should look at the day's budget while there is time;
+// never without a budget.
+func NearlySpent(spent, budget int64) bool {
+	return budget > 0 && float64(spent) >= alarmAt*float64(budget)
+}
+
+func midnight(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour) }
+
+// Today answers how many segments today has seen, and how many it may see, 0 when
+// there is no budget.
+func (l *Limited) Today(ctx context.Context) (spent, budget int64, err error) {
+	spent, err = l.Meter.Spend(ctx, 0)
+	return spent, l.ADay, err
 }
 
 // giveBack fails only towards too little: then the budget ends a text early.

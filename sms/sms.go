@@ -64,6 +64,10 @@ type Error struct {
 	MaybeSent bool
 	// RetryAfter is how long the provider asks us to wait; 0 when it does not.
 	RetryAfter time.Duration
+	// Ours says that a limit of our own holds the text back, not the provider;
+	// Until is when it ends, the zero time when that is not known.
+	Ours  bool
+	Until time.Time
 }
 
 // OptedOut says that the person has texted STOP.

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"holdfast/sms"
 )
 
 const (
@@ -32,15 +34,39 @@ type readiness struct {
 	Status   string `json:"status"`
 	Redis    string `json:"redis,omitempty"` // open or unavailable
 	Temporal string `json:"temporal,omitempty"`
+	Texts    string `json:"texts,omitempty"` // empty: nothing holds them up
 	Now      string `json:"now"`
 }
 
 // peers are what a worker cannot work without.
 type peers struct{ redis, temporal func(context.Context) error }
 
+// textsState tells how the texts stand. today is nil without a provider that costs
+// money.
+type textsState struct {
+	stopped func() (why string, since time.Time)
+	today   func(ctx context.Context) (spent, budget int64, err error)
+}
+
+// say says what holds texts up, or soon will; "" when nothing does.
+func (t textsState) say(ctx context.Context) string {
+	if why, since := t.stopped(); why != "" {
+		return fmt.Sprintf("stopped: %s (since %s)", why, since.Format(time.RFC3339))
+	}
+	if t.today == nil {
+		return ""
+	}
+	spent, budget, err := t.today(ctx)
+	if err == nil && sms.NearlySpent(spent, budget) {
+		return fmt.Sprintf("most of today's segments are spent: %d of %d", spent, budget)
+	}
+	return "" // that Redis does not answer is said already
+}
+
 // ops answers operators. It is safe for concurrent use.
 type ops struct {
 	log      *slog.Logger
+	texts    atomic.Pointer[textsState]
 	metrics  http.Handler
 	peers    atomic.Pointer[peers] // nil before the workers poll
 	stopping atomic.Bool
@@ -92,6 +118,9 @@ func (o *ops) look(ctx context.Context) readiness {
 	go func() { temporal <- ask("Temporal", p.temporal) }()
 	out.Redis = ask("Redis", p.redis)
 	out.Temporal = <-temporal
+	if texts := o.texts.Load(); texts != nil && out.Redis == partOpen {
+		out.Texts = texts.say(ctx) // an alarm, and no reason to take this worker away
+	}
 	switch {
 	case o.stopping.Load():
 		out.Status = statusStopping

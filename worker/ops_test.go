@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -46,6 +47,32 @@ func TestReadinessOfTheWorker(t *testing.T) {
 			require.Equal(t, 200, got.Code, "alive, ready or not")
 		})
 	}
+}
+
+// Texts that stand still are named, and turn nothing red.
+func TestReadinessNamesWhatHoldsTextsUp(t *testing.T) {
+	yes := func(context.Context) error { return nil }
+	var why string
+	spent, budget, away := int64(0), int64(0), error(nil)
+	desk := &ops{log: slog.New(slog.DiscardHandler), metrics: http.NotFoundHandler()}
+	desk.peers.Store(&peers{yes, yes})
+	state := textsState{stopped: func() (string, time.Time) { return why, time.Unix(0, 0).UTC() }}
+	desk.texts.Store(&state)
+	says := func() string {
+		look := desk.look(t.Context())
+		require.Equal(t, "ready", look.Status)
+		return look.Texts
+	}
+	require.Empty(t, says())
+	why = "wrong token"
+	require.Equal(t, "stopped: wrong token (since 1970-01-01T00:00:00Z)", says())
+	why = ""
+	state.today = func(context.Context) (int64, int64, error) { return spent, budget, away }
+	require.Empty(t, says())
+	spent, budget = 800, 1000
+	require.Equal(t, "most of today's segments are spent: 800 of 1000", says())
+	away = errors.New("connection refused")
+	require.Empty(t, says())
 }
 
 func TestTheListenerOfTheWorker(t *testing.T) {

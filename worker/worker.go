@@ -82,6 +82,12 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	watched := &sms.Watched{Sender: sender, Log: log}
+	texts := textsState{stopped: watched.Stopped}
+	if l, ok := sender.(*sms.Limited); ok {
+		texts.today = l.Today
+	}
+	desk.texts.Store(&texts)
 	answered, err := connect.CheckRedis(ctx, cfg, rdb, log)
 	if err != nil {
 		return err
@@ -106,8 +112,10 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	background.Go(func() { wakeBooks(ctx, gate, l, log) })
-	background.Go(func() { counts.Watch(ctx, metrics.Watch{Books: gate, Named: cfg.Metrics.SKUs, Log: log}) })
-	w := newWorkers(c, cfg, gate, l, ring, counts.Sender(sender), words, quiet, port, shop, fatal)
+	background.Go(func() {
+		counts.Watch(ctx, metrics.Watch{Books: gate, Named: cfg.Metrics.SKUs, TextsToday: texts.today, Log: log})
+	})
+	w := newWorkers(c, cfg, gate, l, ring, counts.Sender(watched), words, quiet, port, shop, fatal)
 	if cfg.Worker.BuildID != "" {
 		background.Go(func() {
 			sayVersion(ctx, c.WorkerDeploymentClient().GetHandle(cfg.Worker.Deployment), cfg, namespace, log)
@@ -214,7 +222,7 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 	}
 	texts := worker.New(c, contract.SMSTaskQueue, opts)
 	texts.RegisterActivity(&activities.Texts{
-		Guard: guard, Gate: gate, Sender: sender, OptOuts: l, Persons: ring, Links: ring, Words: words, PublicURL: cfg.HTTP.PublicURL, Quiet: quiet,
+		Guard: guard, Gate: gate, Sender: sender, OptOuts: l, Entries: l, Persons: ring, Links: ring, Words: words, PublicURL: cfg.HTTP.PublicURL, Quiet: quiet,
 	})
 	w.all = []worker.Worker{main, texts, tells}
 	return w

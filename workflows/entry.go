@@ -43,7 +43,7 @@ type entry struct {
 	clocks contract.EntrySettings // of the present offer, by the SKU's policy
 	events emitter
 
-	offered, claimed, holdEnded, ended, textStatus, leave workflow.ReceiveChannel
+	offered, claimed, holdEnded, ended, textStatus, textWaits, leave workflow.ReceiveChannel
 }
 
 func ready(f workflow.Future) bool { return f != nil && f.IsReady() }
@@ -64,6 +64,7 @@ func newEntry(ctx workflow.Context, in contract.EntryInput) *entry {
 		holdEnded:  workflow.GetSignalChannel(ctx, contract.SignalHoldEnded),
 		ended:      workflow.GetSignalChannel(ctx, contract.SignalEnded),
 		textStatus: workflow.GetSignalChannel(ctx, contract.SignalTextStatus),
+		textWaits:  workflow.GetSignalChannel(ctx, contract.SignalTextWaits),
 		leave:      workflow.GetSignalChannel(ctx, contract.SignalLeave),
 	}
 }
@@ -96,7 +97,7 @@ func (e *entry) run() (contract.EntryResult, error) {
 // due says whether there is something to do. A place expires only while it
 // waits: with an offer or a hold it waits for those to end.
 func (e *entry) due() bool {
-	return e.leave.Len() > 0 || e.holdEnded.Len() > 0 || e.ended.Len() > 0 || e.claimed.Len() > 0 || e.offered.Len() > 0 || e.textStatus.Len() > 0 ||
+	return e.leave.Len() > 0 || e.holdEnded.Len() > 0 || e.ended.Len() > 0 || e.claimed.Len() > 0 || e.offered.Len() > 0 || e.textStatus.Len() > 0 || e.textWaits.Len() > 0 ||
 		ready(e.offer.telling) || ready(e.joined) || e.later.timer.due() || e.offer.clock.due() || e.expiring() || e.cancelled()
 }
 
@@ -144,6 +145,9 @@ func (e *entry) step() error {
 			return nil
 		}
 		return e.onTextStatus(m)
+	case e.textWaits.Len() > 0:
+		e.onTextWaits()
+		return nil
 	case ready(e.offer.telling):
 		return e.onTold()
 	case ready(e.joined):

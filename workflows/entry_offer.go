@@ -53,7 +53,7 @@ func (e *entry) present(holdID string, generation int64) {
 	e.offer.clock.clear()
 	e.stopWaiting()
 	e.offer = offer{}
-	e.status.HoldID, e.status.Generation = holdID, generation
+	e.status.HoldID, e.status.Generation, e.status.TextWaits = holdID, generation, nil
 }
 
 // onOffered learns of an offer. One that it knows is ignored, unless it could

@@ -56,6 +56,15 @@ func (e *entry) onTold() error {
 	return e.offerStands(out.Hold)
 }
 
+// onTextWaits learns what keeps the text that is on its way.
+func (e *entry) onTextWaits() {
+	var wait contract.TextWait
+	if e.textWaits.ReceiveAsync(&wait) && e.offer.telling != nil {
+		e.status.TextWaits = &wait
+		e.show()
+	}
+}
+
 // onNotTold: a paused SKU tells again when it resumes, and the outbox brings the
 // offer. After the end of the sale nobody is told any more. An offer that is no more
 // has been pressed or has ended.

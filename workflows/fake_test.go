@@ -92,7 +92,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	holds := &activities.Holds{Guard: guard, Gate: w, Payments: w}
 	entries := &activities.Entries{Guard: guard, Gate: w}
-	texts := &activities.Texts{Guard: guard, Gate: w, Sender: w, OptOuts: w, Persons: w, Links: w, Words: words, PublicURL: "https://nordlicht.example"}
+	texts := &activities.Texts{Guard: guard, Gate: w, Sender: w, OptOuts: w, Entries: deaf{}, Persons: w, Links: w, Words: words, PublicURL: "https://nordlicht.example"}
 	texts.Quiet.Now = w.Now
 	w.quiet = &texts.Quiet
 	stock := &activities.Stock{Guard: guard, Gate: w}

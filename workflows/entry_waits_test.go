@@ -1,0 +1,46 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/contract"
+	"holdfast/sms"
+)
+
+func (w *world) offerNow() (s contract.EntryStatus) {
+	v, err := w.QueryWorkflow(contract.QueryStatus)
+	require.NoError(w.t, err)
+	require.NoError(w.t, v.Get(&s))
+	return s
+}
+
+// B41: while the text of an offer is kept back the entry says why, and nothing ends.
+func TestEntrySaysWhatKeepsItsText(t *testing.T) {
+	w := joined(t)
+	tries := 0
+	w.send = func(text sms.Text) (sms.Receipt, error) {
+		if tries++; text.Cause == sms.CauseOffer && tries < 6 {
+			return sms.Receipt{}, &sms.Error{Class: sms.StopAll, Code: 20003, Status: 401}
+		}
+		return sms.Receipt{ID: "SM1", Sent: true}, nil
+	}
+	w.at(time.Hour, func() { w.SignalWorkflow(contract.SignalTextWaits, contract.TextWait{Why: contract.WhySenderDown}) }) // of no offer
+	w.at(day, func() { w.SignalWorkflow(contract.SignalOffered, w.offer(holdID)) })
+	w.at(day+time.Second, func() {
+		require.Nil(t, w.offerNow().TextWaits)
+		w.SignalWorkflow(contract.SignalTextWaits, contract.TextWait{Why: contract.WhySenderDown})
+	})
+	w.at(day+2*time.Minute, func() {
+		require.Equal(t, &contract.TextWait{Why: contract.WhySenderDown}, w.offerNow().TextWaits)
+		require.Contains(t, w.currentDetails(), "- **Next**: the text that tells of the offer, which waits: sender-down\n")
+	})
+	w.at(day+6*time.Minute, func() {
+		require.Nil(t, w.offerNow().TextWaits)
+		require.Equal(t, []string{sms.CauseJoined, sms.CauseOffer}, w.causesOfTexts())
+	})
+	require.Equal(t, contract.EntryLapsed, w.runEntry().State)
+	require.Equal(t, began.Add(day+19*time.Minute), w.hold.EndedAt, "the window began at the text, four minutes late")
+}
