@@ -47,6 +47,17 @@ func (s *Server) Refuse(number string, code int) {
 	s.refused[number] = code
 }
 
+// Down answers every call with a status and a code, as an account does that is
+// closed, until the status is 0.
+func (s *Server) Down(status, code int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = nil
+	if status != 0 {
+		s.down = &Fault{Status: status, Code: code}
+	}
+}
+
 // Limit takes n messages within any second and answers the others 429, with
 // Retry-After; 0 takes all.
 func (s *Server) Limit(n int) {
@@ -89,7 +100,7 @@ func (s *Server) fault(r *http.Request) *Fault {
 			return f
 		}
 	}
-	return nil
+	return s.down
 }
 
 func (f *Fault) answer() answer {

@@ -71,6 +71,7 @@ type Server struct {
 	messages  []*Message // oldest first
 	requests  []*Request
 	faults    []*Fault
+	down      *Fault         // of every call without a fault of its own
 	refused   map[string]int // number → code
 	perSecond int
 	taken     []time.Time // of the creates within the last second

@@ -220,3 +220,17 @@ func TestFaults(t *testing.T) {
 	_, err = c.CreateMessage(p)
 	require.ErrorContains(t, err, "20003")
 }
+
+func TestAnAccountThatIsDown(t *testing.T) {
+	s := start(t, Options{})
+	c := clientOf(s)
+	s.Down(401, 20003)
+	p := &api.CreateMessageParams{}
+	p.SetTo(ada).SetFrom("+12025550100").SetBody("hello")
+	_, err := c.CreateMessage(p)
+	require.ErrorContains(t, err, "20003")
+	_, err = c.ListMessage(nil)
+	require.ErrorContains(t, err, "20003")
+	s.Down(0, 0)
+	send(t, c, ada, nil)
+}
