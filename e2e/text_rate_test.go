@@ -1,0 +1,129 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/dev/stack"
+	"holdfast/e2e/shop"
+	"holdfast/sms"
+)
+
+// B81: a restock for many people at once, and a provider that takes few texts a second
+// and answers the others 429; in the long form 500 people. Offers are made in order, everybody is told once, and
+// nobody's window begins before their own text.
+func TestARestockThatTheProviderCannotKeepUpWith(t *testing.T) {
+	ctx := t.Context()
+	twilio := newTexter(t, "")
+	env := twilio.env()
+	env["HOLDFAST_SMS_SEGMENTS_A_DAY"] = "0"
+	h := ownHouse(t, stack.Options{Env: env}, lease)
+	const sku, window = "rush", 15 * time.Minute
+	people, perSecond := 120, 8
+	if long() {
+		people, perSecond = 500, 20
+	}
+	h.opened(t, sku, 0)
+	entries := make([]shop.Entry, people)
+	for i := range entries { // one after the other: their order is what is tested
+		var err error
+		entries[i], err = h.shop.Join(ctx, sku, phone(i))
+		require.NoError(t, err)
+	}
+	require.NoError(t, within(ctx, 3*time.Minute, "everybody has their place", func() error {
+		if n := len(twilio.Messages()); n < people {
+			return fmt.Errorf("%d texts", n)
+		}
+		return nil
+	}))
+
+	twilio.Limit(perSecond)
+	began := time.Now()
+	require.NoError(t, h.shop.Restock(ctx, sku, int64(people)))
+	require.NoError(t, within(ctx, 4*time.Minute, "everybody is told", func() error {
+		if n := len(twilio.Messages()); n < 2*people {
+			return fmt.Errorf("%d of %d", n-people, people)
+		}
+		return nil
+	}))
+	refused := len(slices.DeleteFunc(twilio.Calls(), func(c string) bool { return c != "POST 429" }))
+	require.Positive(t, refused, "the provider kept up, so nothing was shown")
+	figure(t, fmt.Sprintf("restock_of_%d_told_at_%d_a_second_in", people, perSecond), time.Since(began).Seconds(), "s")
+	figure(t, "texts_answered_429", float64(refused), "")
+
+	var offered []string
+	for _, l := range h.ledger(t, sku) {
+		if l.Verb == "offer" {
+			offered = append(offered, l.Other)
+		}
+	}
+	for i, e := range entries {
+		require.Equal(t, e.EntryID, offered[i], "offer no. %d", i+1)
+		h.status(t, e.EntryID, "knows that its offer was told", func(s map[string]any) bool { return s["offer_sent"] == true })
+		sent := twilio.MessagesTo(phone(i))
+		require.Len(t, sent, 2, "no. %d: a place and an offer", i+1)
+		now, err := h.shop.ReadEntry(ctx, e.EntryID)
+		require.NoError(t, err)
+		require.NotNil(t, now.Offer, "no. %d: %s", i+1, now.State)
+		require.WithinRange(t, now.Offer.ExpiresAt, sent[1].CreatedAt.Add(window-5*time.Second), sent[1].CreatedAt.Add(window+5*time.Second), "no. %d", i+1)
+	}
+	require.Len(t, twilio.Messages(), 2*people, "nobody was told twice")
+	h.judge(t, sku)
+}
+
+// The rate is one of all workers: measured at the provider, with two of them, and
+// texts of two segments.
+func TestTheRateOfAllWorkersTogether(t *testing.T) {
+	ctx := t.Context()
+	const sku, people, perSecond = "dear", 30, 10
+	twilio := newTexter(t, "")
+	env := twilio.env()
+	env["HOLDFAST_SMS_SEGMENTS_PER_SECOND"] = fmt.Sprint(perSecond)
+	h := ownHouse(t, stack.Options{Env: env}, lease)
+	second, err := stack.Start(ctx, stack.Options{
+		Dir: t.TempDir(), Holdfast: binary(t, "HOLDFAST_BIN"),
+		External: stack.External{Redis: h.RedisAddr(), Temporal: h.TemporalAddr()},
+		Env:      with(env, "HOLDFAST_GATE_LEASE", lease.String(), "HOLDFAST_HTTP_PUBLIC_URL", h.shop.URL),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, second.Close()) })
+	require.NoError(t, h.shop.Open(ctx, sku, strings.Repeat("A long name ", 10)))
+	require.NoError(t, each(ctx, people, 4, func(ctx context.Context, i int) error {
+		_, err := h.inLine(ctx, h.shop, sku, phone(i))
+		return err
+	}))
+	require.NoError(t, h.shop.Restock(ctx, sku, int64(people)))
+	require.NoError(t, within(ctx, 2*time.Minute, "everybody is told", func() error {
+		if n := len(twilio.Messages()); n < 2*people {
+			return fmt.Errorf("%d texts", n)
+		}
+		return nil
+	}))
+	all := twilio.Messages()
+	total, greatest, from := 0, 0, 0
+	in := 0 // segments from message no. from on, within a second
+	for _, m := range all {
+		n := sms.Segments(m.Body)
+		total += n
+		for in += n; m.CreatedAt.Sub(all[from].CreatedAt) >= time.Second; from++ {
+			in -= sms.Segments(all[from].Body)
+		}
+		greatest = max(greatest, in)
+	}
+	took := all[len(all)-1].CreatedAt.Sub(all[0].CreatedAt)
+	figure(t, "segments_in_any_second", float64(greatest), "")
+	figure(t, "segments_a_second", float64(total)/took.Seconds(), "/s")
+	require.Equal(t, 4*people, total, "each text has two segments")
+	// A burst of one text, and what two clocks and a connection add.
+	require.LessOrEqual(t, greatest, perSecond+4)
+	for _, url := range []string{h.WorkerOpsURL(), second.WorkerOpsURL()} {
+		require.NotEqual(t, "0", scrapeOf(t, url).samples[`holdfast_texts_total{outcome="accepted"}`], "both workers send")
+	}
+}
+
