@@ -126,4 +126,3 @@ func TestTheRateOfAllWorkersTogether(t *testing.T) {
 		require.NotEqual(t, "0", scrapeOf(t, url).samples[`holdfast_texts_total{outcome="accepted"}`], "both workers send")
 	}
 }
-
