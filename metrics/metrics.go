@@ -31,6 +31,7 @@ type Metrics struct {
 	seconds  prometheus.Histogram
 	paid     prometheus.Histogram
 	texts    *prometheus.CounterVec
+	states   *prometheus.CounterVec
 }
 
 var _ redis.Observer = (*Metrics)(nil)
@@ -72,6 +73,26 @@ func (m *Metrics) ForWorker() {
 		m.texts.WithLabelValues(outcome) // a rate wants to see the step from 0 to 1
 	}
 }
+
+// TextStates are those that a provider's callback can tell of a text.
+var TextStates = []sms.State{
+	sms.StateAccepted, sms.StateScheduled, sms.StateQueued, sms.StateSending, sms.StateSent, sms.StateDelivered,
+	sms.StateRead, sms.StateUndelivered, sms.StateFailed, sms.StateCanceled,
+}
+
+// ForDoor adds what only the door knows: how far texts have come.
+func (m *Metrics) ForDoor() {
+	m.states = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "holdfast_text_states_total", Help: "What the provider told of texts on their way, by state.",
+	}, []string{"state"})
+	m.registry.MustRegister(m.states)
+	for _, state := range TextStates {
+		m.states.WithLabelValues(string(state))
+	}
+}
+
+// TextState is one callback, of a state that sms knows. After ForDoor.
+func (m *Metrics) TextState(state sms.State) { m.states.WithLabelValues(string(state)).Inc() }
 
 // Handler answers a scrape.
 func (m *Metrics) Handler() http.Handler {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -109,4 +110,17 @@ func TestTheSDKsMetrics(t *testing.T) {
 	require.True(t, strings.HasSuffix(scrape(t, m, "temporal_num_pollers")[0], " 2"))
 	a.Timer("temporal_request_latency").Record(1500 * time.Millisecond)
 	require.True(t, strings.HasSuffix(scrape(t, m, "temporal_request_latency_seconds_sum")[0], " 1.5"))
+}
+
+func TestStatesOfTextsAreCounted(t *testing.T) {
+	m := New()
+	m.ForDoor()
+	require.Len(t, scrape(t, m, "holdfast_text_states_total"), len(TextStates), "before the first")
+	m.TextState(sms.StateDelivered)
+	require.Contains(t, scrape(t, m, "holdfast_text_states_total"), `holdfast_text_states_total{state="delivered"} 1`)
+	for _, state := range TextStates {
+		form := url.Values{"MessageSid": {"SM1"}, "MessageStatus": {string(state)}}
+		_, err := sms.ParseStatus(form)
+		require.NoError(t, err, "a state that a callback may tell")
+	}
 }

@@ -31,6 +31,8 @@ type Deps struct {
 	Limits    Limiter
 	Metrics   http.Handler // nil answers 404
 	Log       *slog.Logger
+	// OnTextState is told of each callback about a text; may be nil.
+	OnTextState func(state sms.State)
 }
 
 // Door answers HTTP. It is safe for concurrent use.
@@ -51,14 +53,16 @@ type Door struct {
 	verifiers []verifier
 	twilio    *sms.Verifier // nil without Twilio
 	optOuts   *optOutLooker
-	codec     *codec.Codec
-	shop      *events.Sender // nil when the shop has no endpoint for events
-	skus      *routing
-	chores    *chores
-	starts    *pool
-	backlog   *backlog
-	pages     *languages
-	health    healthCache
+
+	onTextState func(state sms.State)
+	codec       *codec.Codec
+	shop        *events.Sender // nil when the shop has no endpoint for events
+	skus        *routing
+	chores      *chores
+	starts      *pool
+	backlog     *backlog
+	pages       *languages
+	health      healthCache
 
 	draining atomic.Bool
 	behind   sync.Map // SKUs whose stock events may have to wait, see roomInBook
@@ -101,7 +105,10 @@ func New(deps Deps) (*Door, error) {
 		starts:    newPool(deps.Config.Join.Workers),
 		backlog:   newBacklog(deps.Config.Join.MaxBacklog),
 		pages:     pages,
-		optOuts:   newOptOutLooker(func(ctx context.Context, person string) (bool, error) { return deps.Launcher.OptedOut(ctx, person) }),
+
+		onTextState: deps.OnTextState,
+
+		optOuts: newOptOutLooker(func(ctx context.Context, person string) (bool, error) { return deps.Launcher.OptedOut(ctx, person) }),
 	}
 	d.stripe, _ = deps.Payments.(stripeReader)
 	for _, item := range deps.Config.HTTP.TrustedProxies {

@@ -42,6 +42,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 		return err
 	}
 	counts := metrics.New()
+	counts.ForDoor()
 	temporal, err := connect.LazyTemporal(cfg, log, connect.Metered(counts.Temporal()))
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	gate, directory := connect.Gate(cfg, rdb, log, connect.Observed(counts)), visibility{temporal}
 	door, err := New(Deps{
 		Config: cfg, Keys: ring, Gate: gate, Launcher: launch.New(temporal), Directory: directory,
-		Payments: port, Limits: limits.New(rdb), Metrics: counts.Handler(), Log: log,
+		Payments: port, Limits: limits.New(rdb), Metrics: counts.Handler(), OnTextState: counts.TextState, Log: log,
 	})
 	if err != nil {
 		return err

@@ -52,6 +52,9 @@ func (d *Door) postTextStatus(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if d.onTextState != nil {
+		d.onTextState(u.State)
+	}
 	status := contract.TextStatus{TextID: u.TextID, HoldID: hold, Status: string(u.State), ErrorCode: u.Code}
 	switch {
 	case u.State.Lost():

@@ -58,6 +58,8 @@ func TestTextStatusReachesItsEntry(t *testing.T) {
 		}
 		return f
 	}
+	counted := map[sms.State]int{}
+	h.door.onTextState = func(state sms.State) { counted[state]++ }
 	for _, state := range []string{"queued", "sending", "sent", "delivered"} {
 		require.Equal(t, http.StatusNoContent, h.told(offer, form(state, "")))
 		require.Equal(t, http.StatusNoContent, h.told(joined, form(state, "")))
@@ -75,6 +77,8 @@ func TestTextStatusReachesItsEntry(t *testing.T) {
 	for _, s := range h.wf.sent() {
 		require.Equal(t, entry, s.ID)
 	}
+
+	require.Equal(t, map[sms.State]int{"queued": 2, "sending": 2, "sent": 2, "delivered": 2, "undelivered": 2, "failed": 1}, counted)
 
 	h.wf.set(func() { h.wf.down = true })
 	require.Equal(t, http.StatusServiceUnavailable, h.told(offer, form("sent", "")))
