@@ -75,6 +75,7 @@ const (
 	ReasonPaymentFailed = "payment-failed" // the card was declined for good
 	ReasonCancelled     = "cancelled"      // the workflow was cancelled
 	ReasonCompensation  = "compensation"   // another line of the cart was refused
+	ReasonReconcile     = "reconcile"      // its owner was gone, and Reconcile has given it back
 	ReasonLeft          = "left"           // the entry left with an offer open
 	ReasonNotTold       = "not-told"       // the offer lapsed before its person was told of it
 )

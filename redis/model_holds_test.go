@@ -122,7 +122,7 @@ func (m *model) reserve(id, person string, units int64, press bool) Verdict {
 	m.held += units
 	m.count(person, units)
 	m.holds[id] = &modelHold{
-		state: contract.HoldProvisional, units: units, person: person, deadline: m.ms() + testLease.Milliseconds(), refunded: h.marks(),
+		state: contract.HoldProvisional, units: units, person: person, deadline: m.ms() + testLease.Milliseconds(), refunded: h.marks(), created: m.ms(),
 	}
 	return OK
 }
@@ -138,7 +138,7 @@ func (m *model) adopt(id, person string, byWorkflow bool, extend time.Duration) 
 			m.entries[h.entry].state = contract.EntryHolding
 		} else {
 			taken := m.open() >= 1 && m.room(person) >= 1
-			h = &modelHold{state: contract.HoldRefused, units: 1, person: person, refunded: h.marks()}
+			h = &modelHold{state: contract.HoldRefused, units: 1, person: person, refunded: h.marks(), created: m.ms()}
 			m.holds[id] = h
 			if !taken {
 				return SoldOut
@@ -286,5 +286,32 @@ func (m *model) takeBack(id string) Verdict {
 		return Existing
 	}
 	m.endLease(id)
+	return OK
+}
+
+// gone ends what needs an owner and has none. A lease that a lookup met and that
+// ends in this very call has moved.
+func (m *model) gone(id string, moved bool) Verdict {
+	born := m.ms() - testLease.Milliseconds() - 60_000
+	h, e := m.holds[id], m.entries[id]
+	switch {
+	case h == nil && e == nil:
+		return Unknown
+	case h != nil && (moved || h.state != contract.HoldHeld),
+		e != nil && (moved || !e.state.Live() || e.leaving || !e.acked):
+		return Changed
+	case h != nil && h.created > born, e != nil && e.arrival > born*1000:
+		return Young
+	case h != nil:
+		m.giveBack(id, contract.HoldReleased)
+		m.missTurn(h.entry, true)
+	case e.state == contract.EntryHolding:
+		e.leaving = true
+	default:
+		if e.state == contract.EntryOffered {
+			m.giveBack(e.hold, contract.HoldReleased)
+		}
+		m.endEntry(id, contract.EntryRemoved, false)
+	}
 	return OK
 }

@@ -108,6 +108,7 @@ func (r *run) steps() map[string]func(*rapid.T) {
 		"return":      r.stepReturn,
 		"returns":     func(rt *rapid.T) { r.stepReturn(rt); r.stepReturn(rt); r.stepUnconfirm(rt) },
 		"refund too":  r.stepRefund,
+		"gone":        r.stepGone,
 		"retake":      r.stepRetake,
 		"limit":       r.stepLimit,
 		"at limit":    r.stepAtTheLimit,
@@ -142,6 +143,7 @@ var modelOutcomes = []string{
 	"lapse ok", "lapse early", "lapse claimed", "lapse existing", "lapse unknown",
 	"lapse not told ok", "lapse not told early", "lapse not told claimed", "lapse not told existing",
 	"refund ok", "refund made-sale", "refund unknown",
+	"gone ok", "gone changed", "gone young", "gone unknown",
 }
 
 func setFlag(t *testing.T, name, value string) {

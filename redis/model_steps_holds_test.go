@@ -204,3 +204,24 @@ func (r *run) stepTakeBack(rt *rapid.T) {
 	r.m.sweep()
 	r.did(rt, "take back", out.Verdict, r.m.takeBack(id))
 }
+
+// stepGone looks for the owner of any record, and ends the record by what it saw then.
+func (r *run) stepGone(rt *rapid.T) {
+	id := r.pickHold(rt, contract.HoldHeld)
+	if rapid.Bool().Draw(rt, "an entry") {
+		id = r.pick(rt, r.entries, contract.EntryID)
+	}
+	var version int64
+	if h, ok, err := r.g.ReadHold(context.Background(), r.sku, id); err == nil && ok {
+		version = h.Hold.Version
+	} else if e, ok, err := r.g.ReadEntry(context.Background(), r.sku, id); err == nil && ok {
+		version = e.Version
+	}
+	moved := rapid.IntRange(0, 3).Draw(rt, "moved meanwhile") == 0
+	if moved {
+		version++
+	}
+	verdict := r.gone(id, version)
+	r.m.sweep()
+	r.did(rt, "gone", verdict, r.m.gone(id, moved))
+}

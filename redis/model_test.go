@@ -36,6 +36,7 @@ type modelOffer struct {
 type modelHold struct {
 	state                                     contract.HoldState
 	units, deadline, offeredAt, until, sentAt int64  // milliseconds
+	created                                   int64  // milliseconds
 	amount                                    int64  // named by payment-started
 	person, entry, ref, reason                string // the reason of a lapse only
 	back, extended, retaken                   bool
@@ -241,7 +242,7 @@ func (m *model) named(entry, hold string, units int64) {
 	e.hold = hold
 	m.holds[hold] = &modelHold{
 		state: contract.HoldOffered, units: units, person: e.person, entry: entry,
-		offeredAt: m.ms(), deadline: m.ms() + m.maxAge,
+		created: m.ms(), offeredAt: m.ms(), deadline: m.ms() + m.maxAge,
 	}
 	m.outbox["o:"+hold] = m.outbox["?"+entry]
 	m.drop("?" + entry)

@@ -74,6 +74,12 @@ var (
 	verbOpen       = load("open")
 	verbSettings   = load("settings")
 	verbTrim       = load("trim")
+
+	verbRepairGone  = load("repair_gone")
+	verbRepairHold  = load("repair_hold")
+	verbRepairEntry = load("repair_entry")
+	verbRepairPlace = load("repair_place")
+	verbRepairCount = load("repair_count")
 )
 
 // run calls a verb and answers its reply, or *ClosedError, *LayoutError or

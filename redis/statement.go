@@ -24,6 +24,8 @@ type Statement struct {
 	// Drift lists the counters that the records do not add up to or that the ledger
 	// does not lead to, all of one instant. The SKU is not stopped for it.
 	Drift []Drift
+	// Mended is the SKU's number of mendings at that instant, as RepairCount wants it.
+	Mended int64
 	// Lines is how many lines of the ledger were checked, newest first. Whole says
 	// that those are all that there are.
 	Lines int64
@@ -182,6 +184,7 @@ func (r *statementReader) meet(ctx context.Context, moved map[string]bool) (met,
 	}
 	r.st.AsOf = time.Now().UTC()
 	r.st.Counters = r.countersOf(stock.Val())
+	r.st.Mended = r.num(stock.Val(), "mended")
 	if len(lines.Val()) == statementPage {
 		return false, true, nil // the next round begins with these lines
 	}
@@ -202,13 +205,7 @@ func (r *statementReader) meet(ctx context.Context, moved map[string]bool) (met,
 }
 
 func (r *statementReader) countersOf(stock map[string]string) Counters {
-	num := func(field string) int64 {
-		n, err := strconv.ParseInt(stock[field], 10, 64)
-		if err != nil && stock[field] != "" {
-			r.fault("%s of the stock hash reads %q", field, stock[field])
-		}
-		return n
-	}
+	num := func(field string) int64 { return r.num(stock, field) }
 	c := Counters{
 		SKU: r.sku, OnHand: num("on_hand"), Held: num("held"), Offered: num("offered"), Sold: num("sold"),
 		Returned: num("returned"), Received: num("received"), Corrected: num("corrected"), Epoch: num("epoch"),
@@ -217,6 +214,14 @@ func (r *statementReader) countersOf(stock map[string]string) Counters {
 	c.Available = c.OnHand - c.Held - c.Offered
 	c.Shortfall = max(0, -c.Available)
 	return c
+}
+
+func (r *statementReader) num(stock map[string]string, field string) int64 {
+	n, err := strconv.ParseInt(stock[field], 10, 64)
+	if err != nil && stock[field] != "" {
+		r.fault("%s of the stock hash reads %q", field, stock[field])
+	}
+	return n
 }
 
 func (r *statementReader) addUp() {
@@ -233,8 +238,8 @@ func (r *statementReader) addUp() {
 	}
 	held, offered, sold = held+r.since.Held, offered+r.since.Offered, sold+r.since.Sold+r.since.Returned
 	c := r.st.Counters
-	r.drift("held", c.Held, AgainstRecords, held)
-	r.drift("offered", c.Offered, AgainstRecords, offered)
+	r.drift(PartHeld, c.Held, AgainstRecords, held)
+	r.drift(PartOffered, c.Offered, AgainstRecords, offered)
 	// Old sales are purged: their records may add up to less, never to more.
 	r.drift("sold + returned", c.Sold+c.Returned, AgainstRecords, max(sold, c.Sold+c.Returned))
 	r.drift("received + corrected", c.Received+c.Corrected, "on_hand + sold", c.OnHand+c.Sold)

@@ -12,6 +12,7 @@ import (
 func (r *statementReader) checkLedger(ctx context.Context) error {
 	var sum Movement
 	var newest, after *LedgerLine // after is the line that follows, which is checked already
+	counted := false              // a line that follows has set the counters
 	for end := r.last; r.st.Lines < r.most && !r.st.Whole; {
 		size := min(statementPage, r.most-r.st.Lines)
 		page, err := r.g.rdb.XRevRangeN(ctx, key(r.sku, "ledger"), end, "-", size).Result()
@@ -24,7 +25,10 @@ func (r *statementReader) checkLedger(ctx context.Context) error {
 				newest = &l
 			}
 			r.follow(l, after)
-			after, sum, end = &l, sum.Plus(l.Moves()), "("+l.ID
+			if l.counted() && !counted {
+				counted, sum = true, sum.Plus(l.after())
+			}
+			after, sum, end = &l, sum.Plus(l.moves(counted)), "("+l.ID
 			r.st.Lines++
 			r.st.From = l.At
 		}
@@ -36,7 +40,7 @@ func (r *statementReader) checkLedger(ctx context.Context) error {
 			return err
 		}
 		if len(first) > 0 && first[0].Verb == LedgerVerbOpening {
-			sum = sum.Plus(first[0].Balance)
+			sum = sum.Plus(first[0].moves(counted))
 			r.follow(first[0], after)
 			// Lines that were trimmed while they were being read count twice in the sum.
 			r.st.Whole = after == nil || first[0].N < after.N
@@ -70,12 +74,25 @@ func (r *statementReader) follow(l LedgerLine, next *LedgerLine) {
 		r.fault("line no. %d of epoch %d is followed by no. %d", l.N, l.Epoch, next.N)
 		return
 	}
+	if next.counted() {
+		return
+	}
 	want := l.after().Plus(next.Moves())
 	want.Received, want.Corrected, want.Returned = 0, 0, 0
 	if want != next.after() {
 		r.fault("line no. %d of epoch %d (%s %s, %d units) leaves %+v in place of %+v",
 			next.N, next.Epoch, next.Verb, next.Kind, next.Units, next.after(), want)
 	}
+}
+
+// moves is what l moves; of a line before the newest correction only the totals,
+// which none has set.
+func (l LedgerLine) moves(counted bool) Movement {
+	m := l.Moves()
+	if counted {
+		m.OnHand, m.Held, m.Offered, m.Sold = 0, 0, 0, 0
+	}
+	return m
 }
 
 func (r *statementReader) fault(format string, args ...any) {

@@ -86,6 +86,8 @@ const (
 	Returned        Verdict = "returned"          // unconfirm: units of the sale have come back
 	WouldOversell   Verdict = "would-oversell"    // correction: live claims exceed what would be left
 	Moved           Verdict = "moved"             // open: the server changed since it was read
+	Changed         Verdict = "changed"           // repair: what was to be mended is not as it was seen
+	Young           Verdict = "young"             // repair: what was to be mended may still be on its way
 )
 
 // Counters are a SKU's counters and settings at one instant. A lease that has

@@ -33,6 +33,7 @@ var holdLines = map[string]lineKind{
 	"withdraw released": {[]string{"offered"}, "released"},
 	"withdraw expired":  {[]string{"offered"}, "expired"},
 	"lapse lapsed":      {[]string{"offered"}, "lapsed"},
+	"repair restored":   {[]string{"held", "provisional"}, "held"},
 }
 
 // plainLines move no hold: what they do besides stands in replay.
@@ -40,7 +41,7 @@ var plainLines = map[string]bool{
 	"open new": true, "open checked": true, "settings paused": true, "settings resumed": true, "settings policy": true, "join waiting": true,
 	"leave left": true, "leave expired": true, "leave opted_out": true, "leave unreachable": true, "leave removed": true,
 	"stock restock": true, "stock correction": true, "stock level": true, "stock return": true, "stock discarded": true,
-	"refund marked": true,
+	"refund marked": true, "repair entry": true, "repair place": true, "repair counted": true,
 }
 
 func isEnd(state string) bool {
@@ -144,6 +145,8 @@ func (r *report) replay(f Facts) story {
 			r.stock(&sum, s, l)
 		case l.Verb == "refund":
 			r.marked(s, l)
+		case l.Verb == "repair" && l.Kind == "counted": // the counters were not what their parts were
+			sum.OnHand, sum.Held, sum.Offered, sum.Sold = l.OnHand, l.Held, l.Offered, l.SoldTo
 		}
 		got := Counters{OnHand: l.OnHand, Held: l.Held, Offered: l.Offered, Sold: l.SoldTo}
 		if got.parts() != sum.parts() {
