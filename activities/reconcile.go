@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
@@ -193,7 +192,7 @@ func (c *check) events(ctx context.Context, book contract.StockBook, got redis.C
 func (c *check) records(ctx context.Context, workflow string, open map[string]bool) error {
 	req := &workflowservice.ListWorkflowExecutionsRequest{
 		PageSize: checkBatch,
-		Query:    c.query(workflow, "ExecutionStatus = 'Running'"),
+		Query:    skuQuery(c.sku, workflow, "ExecutionStatus = 'Running'"),
 	}
 	for {
 		page, err := c.Workflows.ListWorkflow(ctx, req)
@@ -222,7 +221,7 @@ func (c *check) records(ctx context.Context, workflow string, open map[string]bo
 // sales compares the number of holds that closed as sold with the gate's.
 func (c *check) sales(ctx context.Context, soldHolds int64) error {
 	count, err := c.Workflows.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
-		Query: c.query(contract.HoldWorkflow, fmt.Sprintf("%s = '%s' AND ExecutionStatus != 'Running'", contract.StateAttribute, contract.HoldSold)),
+		Query: skuQuery(c.sku, contract.HoldWorkflow, fmt.Sprintf("%s = '%s' AND ExecutionStatus != 'Running'", contract.StateAttribute, contract.HoldSold)),
 	})
 	if err != nil {
 		return checkError("count the sold holds of", c.sku, err)
@@ -231,15 +230,6 @@ func (c *check) sales(ctx context.Context, soldHolds int64) error {
 		c.differ("%d holds closed as sold, Redis has records of %d", count.GetCount(), soldHolds)
 	}
 	return nil
-}
-
-// query is safe to build: a SKU has no character that needs escaping.
-func (c *check) query(workflow, and string) string {
-	return strings.Join([]string{
-		fmt.Sprintf("WorkflowType = '%s'", workflow),
-		fmt.Sprintf("%s = '%s'", contract.SKUAttribute, c.sku),
-		and,
-	}, " AND ")
 }
 
 func checkError(what, sku string, err error) error {

@@ -119,6 +119,7 @@ type HoldStatus struct {
 	State      HoldState  `json:"state"`
 	Lines      []Line     `json:"lines"`
 	Customer   string     `json:"customer"`
+	Person     string     `json:"person,omitempty"`
 	EntryID    string     `json:"entry_id,omitempty"`
 	Generation int64      `json:"generation,omitempty"`
 	OrderRef   string     `json:"order_ref,omitempty"`
@@ -356,18 +357,4 @@ type PauseRequest struct {
 // PauseResult answers a PauseRequest.
 type PauseResult struct {
 	Paused bool `json:"paused"`
-}
-
-// ReconcileInput starts the check of one SKU whose gate is closed.
-type ReconcileInput struct {
-	SKU           string `json:"sku"`
-	ReopenSeconds int64  `json:"reopen_seconds"`
-}
-
-// ReconcileReport answers the query status of a Reconcile and is its result.
-type ReconcileReport struct {
-	SKU         string    `json:"sku"`
-	Opened      bool      `json:"opened"`
-	Checked     time.Time `json:"checked_at"`
-	Differences []string  `json:"differences,omitempty"`
 }

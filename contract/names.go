@@ -20,6 +20,7 @@ const (
 	StockWorkflow         = "Stock"
 	PaymentWorkflow       = "Payment"
 	ReconcileWorkflow     = "Reconcile"
+	ReconcileAllWorkflow  = "ReconcileAll"
 	EventWorkflow         = "Event"
 	OptOutWorkflow        = "OptOut"
 )
@@ -82,8 +83,12 @@ const (
 )
 
 // Queries. Every workflow answers status: HoldStatus, EntryStatus, StockBook,
-// PaymentStatus, ReconcileReport, EventStatus or OptOutStatus.
+// PaymentStatus, ReconcileReport, ReconcileAllReport, EventStatus or OptOutStatus.
 const QueryStatus = "status"
+
+// ReconcileSchedule is the id of the Schedule that starts ReconcileAll, and of its
+// runs.
+const ReconcileSchedule = "reconcile"
 
 // Search attributes. SKUAttribute is a KeywordList, StateAttribute a Keyword.
 const (

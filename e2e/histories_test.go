@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
 
 	"holdfast/dev/stack"
 	"holdfast/e2e/history"
@@ -68,6 +69,9 @@ func (p *play) keep(name, id, runID string) {
 func TestHistories(t *testing.T) {
 	h := ownHouse(t, stack.Options{Env: map[string]string{"HOLDFAST_GATE_REOPEN_WAIT": "5s"}}, lease/2)
 	p := &play{house: h, runs: map[string][2]string{}}
+	require.NoError(t, until(t.Context(), "the Schedule is paused: the stories keep the last run of a Reconcile", func() error {
+		return h.temporal.ScheduleClient().GetHandle(t.Context(), "reconcile").Pause(t.Context(), client.SchedulePauseOptions{})
+	}))
 	p.quick = h.door(t, "HOLDFAST_HOLD_TTL", "5s", "HOLDFAST_HOLD_EXTENSION", "1s", "HOLDFAST_HOLD_GRACE", "1s",
 		"HOLDFAST_OFFER_WINDOW", "5s", "HOLDFAST_SMS_SENT_GRACE", "1s", "HOLDFAST_WAITLIST_TTL", "5s")
 	stories := pathsOfAWorkingHouse

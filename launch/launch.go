@@ -322,16 +322,3 @@ func noOwner(err error) error {
 	}
 	return err
 }
-
-// Reconcile starts the check of a SKU whose gate is closed, or joins the one
-// that runs.
-func (l *Launcher) Reconcile(ctx context.Context, in contract.ReconcileInput) error {
-	opts := options(contract.ReconcileWorkflowID(in.SKU), "checking", "checks the closed gate of "+in.SKU, in.SKU)
-	opts.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
-	opts.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
-	opts.WorkflowExecutionErrorWhenAlreadyStarted = false
-	if _, err := l.c.ExecuteWorkflow(ctx, opts, contract.ReconcileWorkflow, in); err != nil {
-		return fmt.Errorf("start %s: %w", opts.ID, err)
-	}
-	return nil
-}

@@ -32,6 +32,7 @@ type Metrics struct {
 	paid     prometheus.Histogram
 	texts    *prometheus.CounterVec
 	states   *prometheus.CounterVec
+	drift    *drift
 }
 
 var _ redis.Observer = (*Metrics)(nil)
@@ -68,7 +69,8 @@ func (m *Metrics) ForWorker() {
 	m.texts = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "holdfast_texts_total", Help: "Attempts to hand a text to its provider, by outcome.",
 	}, []string{"outcome"})
-	m.registry.MustRegister(m.paid, m.texts)
+	m.drift = &drift{now: time.Now, found: map[string]found{}}
+	m.registry.MustRegister(m.paid, m.texts, m.drift.gauge())
 	for _, outcome := range TextOutcomes {
 		m.texts.WithLabelValues(outcome) // a rate wants to see the step from 0 to 1
 	}

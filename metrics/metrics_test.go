@@ -124,3 +124,28 @@ func TestStatesOfTextsAreCounted(t *testing.T) {
 		require.NoError(t, err, "a state that a callback may tell")
 	}
 }
+
+// What a pass has found counts until the next pass, or for a while: that may be
+// another worker's.
+func TestDriftCountsForAWhile(t *testing.T) {
+	m := New()
+	m.ForWorker()
+	now := time.Now()
+	m.drift.now = func() time.Time { return now }
+	is := func(want string) {
+		t.Helper()
+		require.Equal(t, []string{"holdfast_drift_units " + want}, scrape(t, m, "holdfast_drift_units"))
+	}
+	is("0")
+	m.Drift("CHAIR", 3)
+	m.Drift("TEE", 2)
+	is("5")
+	m.Drift("CHAIR", 1)
+	is("3")
+	m.Drift("TEE", 0)
+	is("1")
+	now = now.Add(driftCounts)
+	is("1")
+	now = now.Add(time.Second)
+	is("0")
+}

@@ -26,6 +26,8 @@ type Statement struct {
 	Drift []Drift
 	// Mended is the SKU's number of mendings at that instant, as RepairCount wants it.
 	Mended int64
+	// N is the number of the last line, the one that led to Counters.
+	N int64
 	// Lines is how many lines of the ledger were checked, newest first. Whole says
 	// that those are all that there are.
 	Lines int64
@@ -60,6 +62,11 @@ const (
 // too. ok is false when Redis has no stock of the SKU.
 func (g *Gate) ReadStatement(ctx context.Context, sku string) (st Statement, ok bool, err error) {
 	return g.readStatement(ctx, sku, statementLines)
+}
+
+// CompareCounters is ReadStatement with no more of the ledger than its last page.
+func (g *Gate) CompareCounters(ctx context.Context, sku string) (st Statement, ok bool, err error) {
+	return g.readStatement(ctx, sku, statementPage)
 }
 
 func (g *Gate) readStatement(ctx context.Context, sku string, most int64) (st Statement, ok bool, err error) {
@@ -184,7 +191,7 @@ func (r *statementReader) meet(ctx context.Context, moved map[string]bool) (met,
 	}
 	r.st.AsOf = time.Now().UTC()
 	r.st.Counters = r.countersOf(stock.Val())
-	r.st.Mended = r.num(stock.Val(), "mended")
+	r.st.Mended, r.st.N = r.num(stock.Val(), "mended"), r.num(stock.Val(), "n")
 	if len(lines.Val()) == statementPage {
 		return false, true, nil // the next round begins with these lines
 	}

@@ -59,6 +59,7 @@ type Launcher interface {
 	OpenStatus(ctx context.Context, workflowID string, out any) error
 	Result(ctx context.Context, workflowID, runID string, out any) error
 	Reconcile(ctx context.Context, in contract.ReconcileInput) error
+	NewPass(ctx context.Context, in contract.ReconcileInput) (runID string, err error)
 }
 
 // Directory lists and counts workflows by Temporal's visibility, which is a

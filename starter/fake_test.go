@@ -47,7 +47,9 @@ type workflows struct {
 	onSettle  func(id string, told contract.RefundSettled) error // a signal to a Payment
 	onRetry   func(ctx context.Context, id string, req contract.RefundRetry) (contract.PaymentStatus, bool, error)
 	onAfresh  func(id string) error // a signal to an Event
-	inert     bool                  // signals and stock events are recorded only
+	onPass    func(in contract.ReconcileInput) (string, error)
+	onReport  func(run string, out *contract.ReconcileReport) error
+	inert     bool // signals and stock events are recorded only
 	decision  contract.PaymentDecision
 	slowEntry chan struct{} // entries' starts wait for it
 
@@ -369,12 +371,22 @@ func (w *workflows) Result(_ context.Context, _, runID string, out any) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if report, ok := out.(*contract.ReconcileReport); ok {
+		return w.onReport(runID, report)
+	}
 	s, ok := w.results[runID]
 	if !ok {
 		return launch.ErrNoOwner
 	}
 	*out.(*contract.PaymentStatus) = s
 	return nil
+}
+
+func (w *workflows) NewPass(_ context.Context, in contract.ReconcileInput) (string, error) {
+	if err := w.enter("NewPass"); err != nil {
+		return "", err
+	}
+	return w.onPass(in)
 }
 
 func (w *workflows) Reconcile(_ context.Context, in contract.ReconcileInput) error {

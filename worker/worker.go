@@ -64,6 +64,10 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	payloads, err := connect.Codec(cfg)
+	if err != nil {
+		return err
+	}
 	fatal := make(chan error, 5) // of three queues, Redis' late refusal and the listener
 	counts := metrics.New()
 	counts.ForWorker()
@@ -116,6 +120,8 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 		counts.Watch(ctx, metrics.Watch{Books: gate, Named: cfg.Metrics.SKUs, TextsToday: texts.today, Log: log})
 	})
 	w := newWorkers(c, cfg, gate, l, ring, counts.Sender(watched), words, quiet, port, shop, fatal)
+	w.all[0].RegisterActivity(newPasses(c, cfg, gate, l, payloads, counts))
+	background.Go(func() { keepSchedule(ctx, c.ScheduleClient(), log) })
 	if cfg.Worker.BuildID != "" {
 		background.Go(func() {
 			sayVersion(ctx, c.WorkerDeploymentClient().GetHandle(cfg.Worker.Deployment), cfg, namespace, log)
@@ -196,7 +202,7 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 		MaxConcurrentLocalActivityExecutionSize: cfg.Worker.MaxTasks,
 		MaxConcurrentActivityExecutionSize:      cfg.Worker.MaxActivities,
 	}
-	guard := activities.Guard{Waker: l, ReopenSeconds: reopenSeconds(cfg), Tell: cfg.Events.On()}
+	guard := newGuard(cfg, l)
 
 	main := worker.New(c, contract.TaskQueue, opts)
 	workflows.Register(main)
@@ -226,6 +232,10 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 	})
 	w.all = []worker.Worker{main, texts, tells}
 	return w
+}
+
+func newGuard(cfg *config.Config, l *launch.Launcher) activities.Guard {
+	return activities.Guard{Waker: l, ReopenSeconds: reopenSeconds(cfg), Tell: cfg.Events.On()}
 }
 
 // newTeller makes the worker of the events, whose number at once is bounded: an

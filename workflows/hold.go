@@ -83,7 +83,7 @@ func newHold(ctx workflow.Context, in contract.HoldInput) (*hold, error) {
 		steps: make([]lineStep, len(lines)),
 		why:   ending{contract.ReasonExpired, redis.ActorHoldTimer},
 		status: contract.HoldStatus{
-			HoldID: in.HoldID, State: contract.HoldProvisional, Lines: lines, Customer: in.Customer, EntryID: in.EntryID,
+			HoldID: in.HoldID, State: contract.HoldProvisional, Lines: lines, Customer: in.Customer, Person: in.Person, EntryID: in.EntryID,
 			Generation: in.Generation, OrderRef: in.OrderRef, Price: in.Price, CreatedAt: workflow.Now(ctx),
 		},
 		answers:   map[string]contract.ConfirmResult{},

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -11,47 +12,107 @@ import (
 	"holdfast/contract"
 )
 
-var reconcileActivities *activities.Reconciles
+var (
+	reconcileActivities *activities.Reconciles
+	passActivities      *activities.Passes
+)
 
-// Reconcile checks one SKU whose gate is closed against its book and its open
-// workflows, after a pause in which every lease of before has ended. It opens
-// the gate when nothing was lost; otherwise the gate stays closed, and whoever
-// meets it next starts the check again.
+// Reconcile looks after one SKU, one run at a time. A pass looks through a SKU that
+// is open and mends what it finds. One whose gate is closed is checked against its
+// book and its open workflows, after a pause in which every lease of before has
+// ended. The check opens the gate when nothing was lost; otherwise the gate stays
+// closed, and whoever meets it next starts the check again.
 func Reconcile(ctx workflow.Context, in contract.ReconcileInput) (contract.ReconcileReport, error) {
-	report := contract.ReconcileReport{SKU: in.SKU}
-	err := workflow.SetQueryHandler(ctx, contract.QueryStatus, func() (contract.ReconcileReport, error) { return report, nil })
+	r := &reconcile{ctx: ctx, in: in, report: contract.ReconcileReport{SKU: in.SKU}}
+	err := workflow.SetQueryHandler(ctx, contract.QueryStatus, func() (contract.ReconcileReport, error) { return r.report, nil })
 	if err != nil {
-		return report, err
+		return r.report, err
 	}
-	details(ctx, "State", "waiting", "Lines", verbatim(in.SKU), "Next", "the check of the closed gate")
-	pause := workflow.NewTimerWithOptions(ctx, seconds(in.ReopenSeconds), workflow.TimerOptions{Summary: "leases end"})
-	if err := pause.Get(ctx, nil); err != nil {
-		return report, err
+	if in.Pass {
+		if err := r.lookThrough(); err != nil || !r.report.Closed || in.DryRun {
+			return r.report, err
+		}
 	}
-	act := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+	return r.report, r.check()
+}
+
+type reconcile struct {
+	ctx    workflow.Context
+	in     contract.ReconcileInput
+	report contract.ReconcileReport
+}
+
+func (r *reconcile) details(state, next string) {
+	details(r.ctx, "State", state, "Lines", verbatim(r.in.SKU), "Next", next)
+}
+
+// lookThrough is the pass. It is tried a few times: the next one comes in a minute.
+func (r *reconcile) lookThrough() error {
+	r.details("looking", "the end of the pass")
+	act := workflow.WithActivityOptions(r.ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Hour, // of a hundred thousand records without an owner
+		HeartbeatTimeout:    10 * time.Second,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 15 * time.Second, MaximumAttempts: 5},
+		Summary:             "look for what gate and workflows differ in, and mend it",
+	})
+	if err := workflow.ExecuteActivity(act, passActivities.LookThrough, r.in).Get(r.ctx, &r.report); err != nil {
+		return err
+	}
+	if r.report.Closed {
+		return nil
+	}
+	state := "open"
+	if len(r.report.Alarms) > 0 {
+		state = "alarm"
+	}
+	details(r.ctx,
+		"State", state,
+		"Lines", verbatim(r.in.SKU),
+		"Found", fmt.Sprintf("%d difference(s), %d mended", r.report.Found, r.report.Repaired),
+		"Differences", sentences(r.report.Differences),
+		"Alarms", sentences(r.report.Alarms),
+		"Next", "closes",
+	)
+	setState(r.ctx, state)
+	return nil
+}
+
+// sentences are shown as they are, in one line.
+func sentences(list []string) string {
+	shown := make([]string, len(list))
+	for i, s := range list {
+		shown[i] = verbatim(s)
+	}
+	return strings.Join(shown, "; ")
+}
+
+// check looks at a closed gate.
+func (r *reconcile) check() error {
+	r.details("waiting", "the check of the closed gate")
+	pause := workflow.NewTimerWithOptions(r.ctx, seconds(r.in.ReopenSeconds), workflow.TimerOptions{Summary: "leases end"})
+	if err := pause.Get(r.ctx, nil); err != nil {
+		return err
+	}
+	act := workflow.WithActivityOptions(r.ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 10 * time.Minute,
 		HeartbeatTimeout:    10 * time.Second, // a worker that died keeps nobody waiting; it beats by itself
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 15 * time.Second},
 		Summary:             "compare gate, book and open workflows",
 	})
-	err = workflow.ExecuteActivity(act, reconcileActivities.CheckAndOpen, activities.SKURef{SKU: in.SKU}).Get(ctx, &report)
+	err := workflow.ExecuteActivity(act, reconcileActivities.CheckAndOpen, activities.SKURef{SKU: r.in.SKU}).Get(r.ctx, &r.report)
 	if err != nil {
-		return report, err
+		return err
 	}
 	state, next := "open", "closes"
 	switch {
-	case report.Opened:
-	case len(report.Differences) == 0:
+	case r.report.Opened:
+	case len(r.report.Differences) == 0:
 		state, next = "unknown", "nothing: no book and no stock of this SKU"
 	default:
-		shown := make([]string, len(report.Differences))
-		for i, d := range report.Differences {
-			shown[i] = verbatim(d)
-		}
-		state, next = "closed", "**a person must look**: "+strings.Join(shown, "; ")
-		workflow.GetLogger(ctx).Error("gate stays closed", "sku", in.SKU, "differences", report.Differences)
+		state, next = "closed", "**a person must look**: "+sentences(r.report.Differences)
+		workflow.GetLogger(r.ctx).Error("gate stays closed", "sku", r.in.SKU, "differences", r.report.Differences)
 	}
-	details(ctx, "State", state, "Lines", verbatim(in.SKU), "Next", next)
-	setState(ctx, state)
-	return report, nil
+	r.details(state, next)
+	setState(r.ctx, state)
+	return nil
 }

@@ -1,5 +1,5 @@
 // Package workflows holds the durable half of Holdfast: Hold, WaitlistEntry,
-// Stock, Payment, Event, OptOut and Reconcile. A workflow function is thin: it builds a runner,
+// Stock, Payment, Event, OptOut, Reconcile and ReconcileAll. A workflow function is thin: it builds a runner,
 // which sets its handlers before it first yields and then runs. Nothing here
 // does I/O or reads the configuration; settings travel in inputs.
 package workflows
@@ -37,6 +37,7 @@ func Register(r Registry) {
 		{contract.StockWorkflow, Stock, upgraded},
 		{contract.PaymentWorkflow, Payment, pinned},
 		{contract.ReconcileWorkflow, Reconcile, upgraded},
+		{contract.ReconcileAllWorkflow, ReconcileAll, upgraded},
 		{contract.EventWorkflow, Event, upgraded},
 		{contract.OptOutWorkflow, OptOut, upgraded},
 	} {

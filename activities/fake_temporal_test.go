@@ -1,0 +1,164 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"holdfast/contract"
+	"holdfast/launch"
+)
+
+// owning is what a pass asks of Temporal, made up.
+type owning struct {
+	t         *testing.T
+	mu        sync.Mutex
+	flows     map[string]*flow
+	book      contract.StockBook
+	paid      []string
+	down      error // of lists
+	downAsked error // of a question for one workflow
+}
+
+type flow struct {
+	kind      string
+	open      bool
+	unlisted  bool // the list is behind
+	started   time.Time
+	ended     time.Time
+	status    any
+	histories []*historypb.HistoryEvent
+}
+
+func (w *owning) opens(id, kind string) *flow {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flows[id] = &flow{kind: kind, open: true, started: time.Now().Add(-2 * time.Minute)}
+	return w.flows[id]
+}
+
+// ends terminates a Hold that was told of payments.
+func (w *owning) ends(id string, refs ...string) {
+	payload := func(v any) *commonpb.Payloads {
+		p, err := converter.GetDefaultDataConverter().ToPayloads(v)
+		require.NoError(w.t, err)
+		return p
+	}
+	f := w.flows[id]
+	f.open, f.ended = false, time.Now()
+	f.histories = []*historypb.HistoryEvent{{
+		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
+			WorkflowId: id, Input: payload(contract.HoldInput{HoldID: id, Lines: []contract.Line{{SKU: "CHAIR", Quantity: 1}}}),
+		}},
+	}}
+	for _, ref := range refs {
+		f.histories = append(f.histories, &historypb.HistoryEvent{
+			EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
+			Attributes: &historypb.HistoryEvent_WorkflowExecutionSignaledEventAttributes{WorkflowExecutionSignaledEventAttributes: &historypb.WorkflowExecutionSignaledEventAttributes{
+				SignalName: contract.SignalPaymentSucceeded, Input: payload(contract.PaymentSucceeded{PaymentRef: ref}),
+			}},
+		})
+	}
+}
+
+var queryPattern = regexp.MustCompile(`^WorkflowType = '(\w+)' AND HoldfastSku = 'CHAIR' AND (.*)$`)
+
+// ListWorkflow answers three workflows a page.
+func (w *owning) ListWorkflow(_ context.Context, req *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	if w.down != nil {
+		return nil, w.down
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := queryPattern.FindStringSubmatch(req.GetQuery())
+	require.NotNil(w.t, m, req.GetQuery())
+	var since time.Time
+	if _, after, ok := strings.Cut(m[2], " AND CloseTime >= '"); ok {
+		var err error
+		since, err = time.Parse(time.RFC3339, strings.TrimSuffix(after, "'"))
+		require.NoError(w.t, err)
+	}
+	open := m[2] == "ExecutionStatus = 'Running'"
+	if !open {
+		require.Contains(w.t, m[2], "ExecutionStatus IN ('Terminated', 'Failed', 'TimedOut')")
+	}
+	var ids []string
+	for id, f := range w.flows {
+		if f.kind == m[1] && f.open == open && !f.unlisted && !f.ended.Before(since) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	from := len(req.GetNextPageToken())
+	res := &workflowservice.ListWorkflowExecutionsResponse{}
+	for _, id := range ids[from:min(from+3, len(ids))] {
+		res.Executions = append(res.Executions, &workflowpb.WorkflowExecutionInfo{
+			Execution: &commonpb.WorkflowExecution{WorkflowId: id}, StartTime: timestamppb.New(w.flows[id].started),
+		})
+	}
+	if from+3 < len(ids) {
+		res.NextPageToken = make([]byte, from+3)
+	}
+	return res, nil
+}
+
+func (w *owning) CountWorkflow(context.Context, *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
+	return nil, fmt.Errorf("not asked by a pass")
+}
+
+func (w *owning) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if w.downAsked != nil {
+		return nil, w.downAsked
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := w.flows[id]
+	if f == nil {
+		return nil, serviceerror.NewNotFound("no such workflow")
+	}
+	status := enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED
+	if f.open {
+		status = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: "run-" + id}, Status: status,
+	}}, nil
+}
+
+func (w *owning) GetWorkflowHistory(_ context.Context, id, _ string, _ bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+	return &iterator{w.flows[id].histories}
+}
+
+func (w *owning) Status(_ context.Context, id string, out any) error {
+	var v any = w.book
+	if id != contract.StockWorkflowID("CHAIR") {
+		f := w.flows[id]
+		if f == nil {
+			return launch.ErrNoOwner
+		}
+		v = f.status
+	}
+	raw, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(raw, out)
+	}
+	return err
+}

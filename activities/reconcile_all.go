@@ -1,0 +1,63 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/contract"
+)
+
+const passesAtOnce = 4 // SKUs looked through side by side: the others' shoppers come first
+
+// SKUMap lists the SKUs that the gate knows.
+type SKUMap interface {
+	SKUs(ctx context.Context) ([]string, error)
+}
+
+// PassStarter has one SKU looked through and waits for the report.
+type PassStarter interface {
+	Pass(ctx context.Context, in contract.ReconcileInput) (contract.ReconcileReport, error)
+}
+
+// LookThroughAll has every SKU looked through by its own Reconcile. One that fails
+// holds up no other.
+func (a *Passes) LookThroughAll(ctx context.Context, in contract.ReconcileAllInput) (contract.ReconcileAllReport, error) {
+	defer beating(ctx)()
+	var report contract.ReconcileAllReport
+	skus, err := a.SKUs.SKUs(ctx)
+	if err != nil {
+		return report, checkError("list", "all SKUs", err)
+	}
+	report.SKUs = len(skus)
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(passesAtOnce)
+	for _, sku := range skus {
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			one, err := a.Starter.Pass(ctx, contract.ReconcileInput{SKU: sku, ReopenSeconds: a.ReopenSeconds, Pass: true, Since: in.Since})
+			mu.Lock()
+			defer mu.Unlock()
+			report.Found += one.Found
+			report.Repaired += one.Repaired
+			report.Alarms += len(one.Alarms)
+			if err != nil {
+				activity.GetLogger(ctx).Error("reconcile: a SKU was not looked through", "sku", sku, "error", err)
+				if len(report.Failed) < maxDifferences {
+					report.Failed = append(report.Failed, sku)
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return report, fmt.Errorf("look through all SKUs: %w", err)
+	}
+	return report, nil
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// passDoor answers a pass after it was asked for a while, and keeps what was asked.
+type passDoor struct {
+	asked  []string
+	report string
+}
+
+func (d *passDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	d.asked = append(d.asked, r.Method+" "+r.URL.String()+" "+string(body))
+	switch {
+	case r.URL.Path == "/v1/stock":
+		_, _ = io.WriteString(w, `{"data":[{"sku":"A"},{"sku":"B"}],"next_cursor":null}`)
+	case r.Method == http.MethodPost:
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, `{"run_id":"run 1","done":false}`)
+	default:
+		_, _ = io.WriteString(w, d.report)
+	}
+}
+
+func TestReconcileWaitsForTheReport(t *testing.T) {
+	plain(t)
+	d := &passDoor{report: `{"run_id":"run 1","done":true,"sku":"CHAIR","found":2,"repaired":1,"differences":["hold_1 held 2,\nand its workflow is not open"],"alarms":[]}`}
+	server := httptest.NewServer(d)
+	t.Cleanup(server.Close)
+	t.Setenv("HOLDFAST_URL", server.URL)
+
+	got := run(t, Services{}, "reconcile", "CHAIR", "--agree")
+	require.Zero(t, got.code, got.err)
+	require.Equal(t, []string{
+		`POST /v1/stock/CHAIR/reconcile {"agree":true,"dry_run":false}`, "GET /v1/stock/CHAIR/reconcile?run_id=run+1 ",
+	}, d.asked)
+	require.Equal(t, "CHAIR\topen, 2 differences, 1 mended\n\tdifference: hold_1 held 2, and its workflow is not open\n", got.out)
+
+	d.asked, d.report = nil, `{"run_id":"run 1","done":true,"sku":"A","alarms":["look"],"closed":true}`
+	got = run(t, Services{}, "reconcile", "--dry-run")
+	require.Equal(t, 1, got.code)
+	require.Contains(t, got.err, "2 alarms")
+	require.Contains(t, got.out, "\talarm: look\n")
+	require.Equal(t, `POST /v1/stock/A/reconcile {"agree":false,"dry_run":true}`, d.asked[1])
+
+	for _, args := range [][]string{{"reconcile", "a/b"}, {"reconcile", "--agree"}, {"reconcile", "A", "B"}} {
+		require.Equal(t, 2, run(t, Services{}, args...).code, args)
+	}
+}

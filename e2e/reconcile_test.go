@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/dev/stack"
+)
+
+// An operator terminates Holds and a hand deletes a record. The Schedule, or whoever
+// asks, gives the units back, has the money that nobody had make its sale, and puts
+// the record back, each once; nobody overtakes the line. A second run finds nothing.
+func TestReconcileMendsWhatLostItsOwner(t *testing.T) {
+	h := ownHouse(t, stack.Options{}, 2*time.Second)
+	ctx := t.Context()
+	const sku = "mended"
+	h.opened(t, sku, 0)
+	idle := (&play{house: h}).walkIn(t, h.shop, sku)
+	paid := (&play{house: h}).walkIn(t, h.shop, sku)
+	lost := (&play{house: h}).walkIn(t, h.shop, sku)
+	waits, err := h.inLine(ctx, h.shop, sku, phone(0))
+	require.NoError(t, err)
+	require.NoError(t, h.Child(stack.Worker).Stop())
+	require.NoError(t, h.temporal.SignalWorkflow(ctx, paid, "", "payment-succeeded", euros("pay_"+paid, 500)))
+	require.NoError(t, h.temporal.TerminateWorkflow(ctx, idle, "", "by an operator"))
+	require.NoError(t, h.temporal.TerminateWorkflow(ctx, paid, "", "by an operator"))
+	require.NoError(t, h.redis.HDel(ctx, "hf:{"+sku+"}:holds", lost).Err())
+	require.NoError(t, h.Child(stack.Worker).Start(ctx))
+
+	dry := h.reconcile(t, sku, "--dry-run")
+	require.Zero(t, dry.Repaired)
+	began := time.Now()
+	// Nothing is mended that is not a lease and a minute old, and then within a minute.
+	require.NoError(t, within(ctx, 4*time.Minute, "the Schedule has mended all", func() error {
+		s, err := h.shop.Stock(ctx, sku)
+		if err != nil {
+			return err
+		}
+		if got := [4]int64{s.OnHand, s.Held, s.Offered, s.Sold}; got != [4]int64{2, 1, 1, 1} {
+			return fmt.Errorf("on_hand, held, offered, sold %v", got)
+		}
+		return nil
+	}))
+	figure(t, "reconcile_by_schedule", time.Since(began).Seconds(), "s")
+	text, err := h.offerText(ctx, waits.EntryID)
+	require.NoError(t, err)
+	require.Equal(t, phone(0), text.To)
+	confirmed(t, h, lost, "pay_"+lost)
+
+	require.NoError(t, until(ctx, "a run finds nothing", func() error {
+		again := h.reconcile(t, sku)
+		if again.Found > 0 || len(again.Alarms) > 0 {
+			return fmt.Errorf("%+v", again)
+		}
+		return nil
+	}))
+	report := h.reconcile(t, sku)
+	require.Zero(t, report.Found)
+}
+
+type passReport struct {
+	Found       int      `json:"found"`
+	Repaired    int      `json:"repaired"`
+	Differences []string `json:"differences"`
+	Alarms      []string `json:"alarms"`
+	Closed      bool     `json:"closed"`
+}
+
+// reconcile runs the command and answers its report.
+func (h *house) reconcile(t *testing.T, args ...string) passReport {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary(t, "HOLDFAST_BIN"), append([]string{"reconcile", "--json"}, args...)...)
+	cmd.Env = append(cmd.Environ(), "HOLDFAST_URL="+h.URL(), "HOLDFAST_KEY="+stack.APIKey)
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || len(out) == 0 { // 1 is alarms
+		require.NoError(t, err, complaints.String())
+	}
+	var report passReport
+	require.NoError(t, json.Unmarshal(out, &report), "%s", out)
+	return report
+}

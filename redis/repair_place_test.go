@@ -1,0 +1,69 @@
+package redis
+
+import (
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/contract"
+)
+
+// Whatever points at a record is put right by the record.
+func TestPlacesFollowTheRecords(t *testing.T) {
+	zadd := func(f *fixture, name, member string, score float64) error {
+		return f.g.rdb.ZAdd(f.t.Context(), key(f.sku, name), goredis.Z{Score: score, Member: member}).Err()
+	}
+	zrem := func(f *fixture, name, member string) error {
+		return f.g.rdb.ZRem(f.t.Context(), key(f.sku, name), member).Err()
+	}
+	type people struct{ acked, fresh, left, leased, offer string }
+	for name, c := range map[string]struct {
+		spoil  func(f *fixture, p people) error
+		id     func(p people) string
+		untold bool
+		why    string
+	}{
+		"a lost place":          {func(f *fixture, p people) error { return zrem(f, "line", p.acked) }, func(p people) string { return p.acked }, false, "lost from line"},
+		"a place elsewhere":     {func(f *fixture, p people) error { return zadd(f, "line", p.acked, 1) }, func(p people) string { return p.acked }, false, "lost from line"},
+		"a second place":        {func(f *fixture, p people) error { return zadd(f, "parked", p.acked, 1) }, func(p people) string { return p.acked }, false, "astray in parked"},
+		"a lost fresh place":    {func(f *fixture, p people) error { return zrem(f, "fresh", p.fresh) }, func(p people) string { return p.fresh }, false, "lost from fresh"},
+		"the place of one gone": {func(f *fixture, p people) error { return zadd(f, "line", p.left, 1) }, func(p people) string { return p.left }, false, "astray in line"},
+		"the place of nobody":   {func(f *fixture, _ people) error { return zadd(f, "line", "entry_nobody", 1) }, func(people) string { return "entry_nobody" }, false, "astray in line"},
+		"a lost lease":          {func(f *fixture, p people) error { return zrem(f, "leases", p.leased) }, func(p people) string { return p.leased }, false, "lost from leases"},
+		"a lost start":          {func(f *fixture, p people) error { return zrem(f, "outbox", "s:"+p.fresh) }, func(p people) string { return p.fresh }, false, "lost from outbox"},
+		"a lost offer":          {func(f *fixture, p people) error { return zrem(f, "offers", "o:"+p.offer) }, func(p people) string { return p.offer }, true, "lost from offers"},
+		"a person without place": {func(f *fixture, _ people) error {
+			return f.g.rdb.HDel(f.t.Context(), key(f.sku, "people"), "acked").Err()
+		}, func(p people) string { return p.acked }, false, "lost from people"},
+		"a place of a ghost": {func(f *fixture, p people) error {
+			return f.g.rdb.HSet(f.t.Context(), key(f.sku, "people"), "left", p.left).Err()
+		}, func(p people) string { return p.left }, false, "astray in people"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := open(t, 0)
+			offered := f.waits("offered", 1)
+			f.restock("e1", 1)
+			p := people{offer: f.entry(offered).HoldID, left: f.waits("left", 1)}
+			f.leave(p.left, contract.EntryLeft)
+			f.restock("e2", 1)
+			p.leased = f.id(contract.HoldID)
+			require.Equal(t, OK, f.reserve(p.leased, 1).Verdict)
+			p.acked = f.waits("acked", 1)
+			p.fresh = f.joinAs("fresh", 1).Entry.ID
+			for _, id := range []string{p.acked, p.fresh, p.left, p.leased, p.offer, "entry_nobody"} {
+				require.Equal(t, Existing, f.place(id, true), id)
+			}
+			f.whole()
+			lines := f.lines()
+			require.NoError(t, c.spoil(f, p))
+			require.Equal(t, OK, f.place(c.id(p), c.untold))
+			ledger := must[[]LedgerLine](f)(f.g.Ledger(t.Context(), f.sku, "", 1000))
+			require.Len(t, ledger, lines+1)
+			last := ledger[lines]
+			require.Equal(t, [4]string{"repair", "place", c.id(p), c.why}, [4]string{last.Verb, last.Kind, last.RefID, last.Reason})
+			require.Equal(t, Existing, f.place(c.id(p), c.untold), "a second run finds nothing")
+			f.whole()
+		})
+	}
+}

@@ -1,0 +1,98 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"holdfast/contract"
+	"holdfast/launch"
+)
+
+const (
+	passTimeout = 8 * time.Second // for a report, less than the command waits
+	passPoll    = 250 * time.Millisecond
+)
+
+// passView is a pass over a SKU. Without Done it runs and the rest is not known.
+type passView struct {
+	RunID       string   `json:"run_id"`
+	Done        bool     `json:"done"`
+	SKU         string   `json:"sku"`
+	DryRun      bool     `json:"dry_run"`
+	Closed      bool     `json:"closed"`
+	Opened      bool     `json:"opened"`
+	Found       int      `json:"found"`
+	Repaired    int      `json:"repaired"`
+	Differences []string `json:"differences"`
+	Alarms      []string `json:"alarms"`
+	Owners      int      `json:"owners"`
+	Missing     int      `json:"missing"`
+	Braked      bool     `json:"braked"`
+	DriftUnits  int64    `json:"drift_units"`
+	CheckedAt   string   `json:"checked_at,omitempty"`
+}
+
+// postReconcile has a SKU looked through, and waits for the report for a while.
+func (d *Door) postReconcile(w http.ResponseWriter, r *http.Request) error {
+	f, err := readObject(w, r, true)
+	if err != nil {
+		return err
+	}
+	dryRun, agree := f.boolean("dry_run"), f.boolean("agree")
+	if err := f.done(); err != nil {
+		return err
+	}
+	sku, err := d.skus.bySKU(r.Context(), r.PathValue("sku"))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), passTimeout)
+	defer cancel()
+	in := contract.ReconcileInput{SKU: sku, ReopenSeconds: int64(d.reopenWait() / time.Second), Pass: true, DryRun: dryRun, Agree: agree}
+	for {
+		run, err := d.launcher.NewPass(ctx, in)
+		if err == nil {
+			return d.answerPass(ctx, w, sku, run)
+		}
+		if !errors.Is(err, launch.ErrRuns) {
+			return err
+		}
+		// The one that runs may have been asked for something else.
+		if pause(ctx, passPoll) != nil {
+			return tryLater(retryClosed, "another pass over SKU %s runs; ask again when it has ended", sku)
+		}
+	}
+}
+
+// getReconcile answers the report of a pass, by run_id or the last one.
+func (d *Door) getReconcile(w http.ResponseWriter, r *http.Request) error {
+	sku, err := d.skus.bySKU(r.Context(), r.PathValue("sku"))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), passTimeout)
+	defer cancel()
+	return d.answerPass(ctx, w, sku, r.URL.Query().Get("run_id"))
+}
+
+func (d *Door) answerPass(ctx context.Context, w http.ResponseWriter, sku, run string) error {
+	view := passView{RunID: run, SKU: sku, Differences: []string{}, Alarms: []string{}}
+	var report contract.ReconcileReport
+	err := d.launcher.Result(ctx, contract.ReconcileWorkflowID(sku), run, &report)
+	switch {
+	case errors.Is(err, launch.ErrNoOwner):
+		return tryLater(retryClosed, "Temporal knows no such pass over SKU %s", sku)
+	case err != nil && ctx.Err() != nil:
+		return writeJSON(w, http.StatusAccepted, view)
+	case err != nil:
+		return err
+	}
+	view.Done, view.DryRun, view.Closed, view.Opened = true, report.DryRun, report.Closed, report.Opened
+	view.Found, view.Repaired, view.Owners, view.Missing = report.Found, report.Repaired, report.Owners, report.Missing
+	view.Braked, view.DriftUnits, view.CheckedAt = report.Braked, report.DriftUnits, stampIf(report.Checked)
+	view.Differences = append(view.Differences, report.Differences...)
+	view.Alarms = append(view.Alarms, report.Alarms...)
+	return writeJSON(w, http.StatusOK, view)
+}
