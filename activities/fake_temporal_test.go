@@ -43,6 +43,7 @@ type flow struct {
 	unlisted  bool // the list is behind
 	started   time.Time
 	ended     time.Time
+	state     string // as the list has it; "" for one that did not end by itself
 	status    any
 	histories []*historypb.HistoryEvent
 }
@@ -96,13 +97,13 @@ func (w *owning) ListWorkflow(_ context.Context, req *workflowservice.ListWorkfl
 		since, err = time.Parse(time.RFC3339, strings.TrimSuffix(after, "'"))
 		require.NoError(w.t, err)
 	}
-	open := m[2] == "ExecutionStatus = 'Running'"
-	if !open {
+	open, sold := m[2] == "ExecutionStatus = 'Running'", m[2] == "HoldfastState = 'sold'"
+	if !open && !sold {
 		require.Contains(w.t, m[2], "ExecutionStatus IN ('Terminated', 'Failed', 'TimedOut')")
 	}
 	var ids []string
 	for id, f := range w.flows {
-		if f.kind == m[1] && f.open == open && !f.unlisted && !f.ended.Before(since) {
+		if f.kind == m[1] && (f.open == open && !sold && f.state == "" || open && f.open || sold && f.state == "sold") && !f.unlisted && !f.ended.Before(since) {
 			ids = append(ids, id)
 		}
 	}
@@ -110,8 +111,11 @@ func (w *owning) ListWorkflow(_ context.Context, req *workflowservice.ListWorkfl
 	from := len(req.GetNextPageToken())
 	res := &workflowservice.ListWorkflowExecutionsResponse{}
 	for _, id := range ids[from:min(from+3, len(ids))] {
+		state, err := converter.GetDefaultDataConverter().ToPayload(w.flows[id].state)
+		require.NoError(w.t, err)
 		res.Executions = append(res.Executions, &workflowpb.WorkflowExecutionInfo{
 			Execution: &commonpb.WorkflowExecution{WorkflowId: id}, StartTime: timestamppb.New(w.flows[id].started),
+			SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{contract.StateAttribute: state}},
 		})
 	}
 	if from+3 < len(ids) {
@@ -141,6 +145,18 @@ func (w *owning) DescribeWorkflowExecution(_ context.Context, id, _ string) (*wo
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 		Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: "run-" + id}, Status: status,
 	}}, nil
+}
+
+// closes ends a workflow by itself.
+func (w *owning) closes(id, state string, status any) {
+	f := w.flows[id]
+	f.open, f.ended, f.state, f.status = false, time.Now(), state, status
+}
+
+func (w *owning) Signal(_ context.Context, _, signal string, arg any) error {
+	require.Equal(w.t, contract.SignalEpoch, signal)
+	w.book.Epoch = arg.(contract.StockEpoch).Epoch
+	return nil
 }
 
 func (w *owning) GetWorkflowHistory(_ context.Context, id, _ string, _ bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {

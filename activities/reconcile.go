@@ -65,6 +65,7 @@ func (a *Reconciles) CheckAndOpen(ctx context.Context, in SKURef) (contract.Reco
 	}
 	report.Checked = time.Now().UTC()
 	report.Differences = c.differences
+	report.Rebuildable = c.known && !found.Missing
 	if !ours || len(c.differences) > 0 {
 		return report, nil
 	}
@@ -87,6 +88,7 @@ func (a *Reconciles) CheckAndOpen(ctx context.Context, in SKURef) (contract.Reco
 type check struct {
 	*Reconciles
 	sku         string
+	known       bool // by a book
 	differences []string
 }
 
@@ -102,6 +104,7 @@ func (c *check) compare(ctx context.Context, found redis.Inspection) (ours bool,
 	var book contract.StockBook
 	err = c.Books.Status(ctx, contract.StockWorkflowID(c.sku), &book)
 	known := err == nil && book.Opened
+	c.known = known
 	switch {
 	case err != nil && !errors.Is(err, launch.ErrNoOwner):
 		return false, checkError("read the book of", c.sku, err)

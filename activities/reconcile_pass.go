@@ -60,6 +60,10 @@ type Passes struct {
 	Lease    time.Duration
 	// Grace is how long a Hold may keep its unit past its deadline.
 	Grace time.Duration
+	// Closed is the gate of the SKUs that the server with this replication id has
+	// closed, and Epochs keeps the epoch of one that is opened after a rebuild.
+	Closed func(replID string) RebuildGate
+	Epochs Epochs
 	// Drift is told by how many units a SKU's gate and workflows were apart; nil for
 	// nobody.
 	Drift func(sku string, units int64)

@@ -90,7 +90,8 @@ func (s *shelf) waits(person string) string {
 	_, err = s.gate.AdoptEntry(s.t.Context(), s.sku, id)
 	require.NoError(s.t, err)
 	s.age(id)
-	s.opens(id, contract.WaitlistEntryWorkflow).status = contract.EntryStatus{
+	f := s.opens(id, contract.WaitlistEntryWorkflow)
+	f.state, f.status = "waiting", contract.EntryStatus{
 		EntryID: id, SKU: s.sku, State: contract.EntryWaiting, Quantity: 1, Person: person, JoinedAt: out.Entry.JoinedAt.Add(-2 * time.Minute),
 	}
 	return id
@@ -137,15 +138,21 @@ func (s *shelf) Decide(ctx context.Context, in contract.PaymentInput) (contract.
 	return contract.PaymentDecision{}, err
 }
 
-func (s *shelf) tryPass(in contract.ReconcileInput) (contract.ReconcileReport, error) {
+func (s *shelf) passes() (*testsuite.TestActivityEnvironment, *Passes) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
 	passes := &Passes{
 		Guard: Guard{Waker: s}, Gate: s.gate, Books: s, Owners: s, Payments: s, Payloads: plain(s.t), Lease: 2 * time.Second, Grace: time.Minute,
+		Closed: func(replID string) RebuildGate { return s.gate.Rebuilding(replID) }, Epochs: s,
 		Drift: func(_ string, units int64) { s.drift = units },
 	}
 	env.RegisterActivity(passes)
+	return env, passes
+}
+
+func (s *shelf) tryPass(in contract.ReconcileInput) (contract.ReconcileReport, error) {
+	env, passes := s.passes()
 	in.SKU, in.Pass = s.sku, true
 	out, err := env.ExecuteActivity(passes.LookThrough, in)
 	if err != nil {

@@ -51,6 +51,9 @@ const (
 const (
 	SignalStockEvent = "stock-event"
 	SignalSettle     = "settle"
+	// SignalEpoch stores the epoch of a gate that is about to be opened after a
+	// rebuild; the payload is StockEpoch.
+	SignalEpoch = "epoch"
 )
 
 // Signals of a Payment: RefundSettled says that the money went back, RefundFailed

@@ -26,6 +26,9 @@ type ReconcileReport struct {
 	DryRun  bool      `json:"dry_run,omitempty"`
 	// Closed says that the gate was closed when the pass met it.
 	Closed bool `json:"closed,omitempty"`
+	// Rebuildable says that a closed gate has what a rebuild begins with: its stock
+	// and its book.
+	Rebuildable bool `json:"rebuildable,omitempty"`
 	// Differences are sentences for a person, at most 50. Found is how many there
 	// were, and Repaired how many of them were mended.
 	Differences []string `json:"differences,omitempty"`
@@ -59,4 +62,10 @@ type ReconcileAllReport struct {
 	Alarms   int       `json:"alarms,omitempty"`
 	// Failed names SKUs whose pass did not get through, at most 50.
 	Failed []string `json:"failed,omitempty"`
+}
+
+// StockEpoch tells a Stock the epoch of its gate. A lower one than it knows is
+// ignored.
+type StockEpoch struct {
+	Epoch int64 `json:"epoch"`
 }

@@ -17,9 +17,11 @@ import (
 // trimmed: their last id, time and number, and the counters after it.
 const LedgerVerbOpening = "opening"
 
-// counted says that l is a correction of a counter, which no other line has moved:
+// counted says that l is a correction of counters, which no other line has moved:
 // the counters after it are what Reconcile has made them.
-func (l LedgerLine) counted() bool { return l.Verb == "repair" && l.Kind == "counted" }
+func (l LedgerLine) counted() bool {
+	return l.Verb == "repair" && (l.Kind == "counted" || l.Kind == "rebuilt")
+}
 
 // LedgerQuery asks for lines of a ledger, oldest first. Since and Until are by
 // the clock of the stream, which may be a millisecond past a line's own time; a

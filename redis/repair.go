@@ -36,9 +36,12 @@ type LostHold struct {
 // RepairHold writes the record of a held hold again; the counters stay as they are.
 // OK; Existing, Young.
 func (g *Gate) RepairHold(ctx context.Context, sku string, h LostHold) (Base, error) {
-	return g.repair(ctx, verbRepairHold, sku,
-		errors.Join(named("hold id", h.ID), named("person", h.Person), within("units", h.Units, 1, mostUnits)),
+	return g.repair(ctx, verbRepairHold, sku, lostHold(h),
 		h.ID, h.Units, h.Person, h.EntryID, h.Generation, h.CreatedAt.UnixMilli(), h.ExpiresAt.UnixMilli(), bit(h.Extended), cartText(h.Cart), ActorReconcile)
+}
+
+func lostHold(h LostHold) error {
+	return errors.Join(named("hold id", h.ID), named("person", h.Person), within("units", h.Units, 1, mostUnits))
 }
 
 // LostEntry is an entry whose open workflow has no record in the gate. HoldID is
@@ -89,7 +92,7 @@ func (g *Gate) repair(ctx context.Context, v *script, sku string, bad error, arg
 	if err := invalid("repair", bad); err != nil {
 		return Base{}, err
 	}
-	r, err := g.run(ctx, v, sku, append([]any{""}, args...)...)
+	r, err := g.run(ctx, v, sku, append([]any{g.rebuilding}, args...)...)
 	if err != nil {
 		return Base{}, err
 	}

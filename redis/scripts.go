@@ -80,6 +80,11 @@ var (
 	verbRepairEntry = load("repair_entry")
 	verbRepairPlace = load("repair_place")
 	verbRepairCount = load("repair_count")
+
+	verbRebuildBegin  = load("rebuild_begin")
+	verbRebuildHold   = load("rebuild_hold")
+	verbRebuildClaims = load("rebuild_claims")
+	verbRebuildOpen   = load("rebuild_open")
 )
 
 // run calls a verb and answers its reply, or *ClosedError, *LayoutError or

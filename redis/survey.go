@@ -54,7 +54,7 @@ func (g *Gate) ReadSurvey(ctx context.Context, sku string) (Survey, error) {
 }
 
 func (s *surveyor) read(ctx context.Context) error {
-	for _, name := range []string{"line", "fresh", "parked", "leases", "outbox", "offers"} {
+	for _, name := range []string{"line", "fresh", "parked", "limited", "leases", "outbox", "offers"} {
 		s.points[name] = map[string]bool{}
 		iter := s.g.rdb.ZScan(ctx, key(s.sku, name), 0, "", 1000).Iterator()
 		for iter.Next(ctx) {
@@ -79,7 +79,7 @@ func (s *surveyor) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"line", "fresh", "parked", "leases"} {
+	for _, name := range []string{"line", "fresh", "parked", "limited", "leases"} {
 		for id := range s.points[name] {
 			s.out.Places = append(s.out.Places, id)
 		}
@@ -132,7 +132,7 @@ func (s *surveyor) entry(id, raw string, parcels map[string]bool) {
 	right := s.people[e.Person] == id
 	if e.State == contract.EntryWaiting {
 		places := 0
-		for name, acknowledged := range map[string]bool{"line": true, "parked": true, "fresh": false} {
+		for name, acknowledged := range map[string]bool{"line": true, "parked": true, "limited": true, "fresh": false} {
 			switch {
 			case acknowledged == e.Acknowledged && s.met(name, id):
 				places++

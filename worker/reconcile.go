@@ -29,6 +29,7 @@ func newPasses(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.
 	return &activities.Passes{
 		Guard: newGuard(cfg, l), Gate: gate, Books: l, Owners: c, Payments: l, SKUs: gate, Starter: l, Payloads: payloads,
 		Lease: cfg.Gate.Lease, Grace: cfg.Hold.Grace, Drift: counts.Drift,
+		Closed: func(replID string) activities.RebuildGate { return gate.Rebuilding(replID) }, Epochs: l,
 	}
 }
 

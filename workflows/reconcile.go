@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,16 +104,40 @@ func (r *reconcile) check() error {
 	if err != nil {
 		return err
 	}
+	if !r.report.Opened && len(r.report.Differences) > 0 && r.report.Rebuildable {
+		if err := r.rebuild(); err != nil {
+			return err
+		}
+	}
 	state, next := "open", "closes"
 	switch {
 	case r.report.Opened:
 	case len(r.report.Differences) == 0:
 		state, next = "unknown", "nothing: no book and no stock of this SKU"
 	default:
-		state, next = "closed", "**a person must look**: "+sentences(r.report.Differences)
+		state, next = "closed", "**a person must look**: "+sentences(append(slices.Clone(r.report.Alarms), r.report.Differences...))
 		workflow.GetLogger(r.ctx).Error("gate stays closed", "sku", r.in.SKU, "differences", r.report.Differences)
 	}
 	r.details(state, next)
 	setState(r.ctx, state)
+	return nil
+}
+
+// rebuild merges a closed gate with its workflows and its book, and opens it.
+func (r *reconcile) rebuild() error {
+	r.details("rebuilding", "the opening of the gate")
+	act := workflow.WithActivityOptions(r.ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Hour,
+		HeartbeatTimeout:    10 * time.Second,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 15 * time.Second},
+		Summary:             "merge gate, book and workflows",
+	})
+	var merged contract.ReconcileReport
+	if err := workflow.ExecuteActivity(act, passActivities.Rebuild, r.in).Get(r.ctx, &merged); err != nil {
+		return err
+	}
+	merged.Differences = append(r.report.Differences, merged.Differences...)
+	r.report = merged
+	workflow.GetLogger(r.ctx).Error("gate rebuilt", "sku", r.in.SKU, "opened", r.report.Opened, "differences", r.report.Differences)
 	return nil
 }

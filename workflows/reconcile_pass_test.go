@@ -107,3 +107,32 @@ func TestReconcileAllGoesOnWhereTheLastOneBegan(t *testing.T) {
 		})
 	}
 }
+
+// A closed gate that has its stock and its book is rebuilt, and the report has both
+// what was found and what was merged. One without either waits for a person.
+func TestAClosedGateIsRebuilt(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*shut)
+		opens bool
+	}{
+		"a record is lost": {func(s *shut) { s.missing["hold_2"] = true }, true},
+		"its stock is":     {func(s *shut) { s.found.Missing = true }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShut(t)
+			c.spoil(s)
+			rebuilt := 0
+			s.rebuilds = func() contract.ReconcileReport {
+				rebuilt++
+				return contract.ReconcileReport{SKU: chair, Opened: true, Differences: []string{"merged"}}
+			}
+			report := s.runs(contract.ReconcileInput{SKU: chair, ReopenSeconds: 20})
+			require.Equal(t, c.opens, report.Opened)
+			require.Equal(t, c.opens, rebuilt == 1)
+			if c.opens {
+				require.Len(t, report.Differences, 2)
+				require.Equal(t, "merged", report.Differences[1])
+			}
+		})
+	}
+}

@@ -10,6 +10,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
 
 	"holdfast/activities"
 	"holdfast/contract"
@@ -29,6 +30,7 @@ type shut struct {
 	moved     bool
 	opened    []redis.OpenRequest
 	at        time.Time
+	rebuilds  func() contract.ReconcileReport
 }
 
 func newShut(t *testing.T) *shut {
@@ -54,6 +56,11 @@ func newShut(t *testing.T) *shut {
 		soldHolds: 2,
 	}
 	s.RegisterActivity(&activities.Reconciles{Guard: activities.Guard{Waker: s.world}, Gate: s, Books: s, Workflows: s})
+	s.rebuilds = func() contract.ReconcileReport { return contract.ReconcileReport{SKU: chair} }
+	s.RegisterActivityWithOptions(func(_ context.Context, in contract.ReconcileInput) (contract.ReconcileReport, error) {
+		require.Equal(t, chair, in.SKU)
+		return s.rebuilds(), nil
+	}, activity.RegisterOptions{Name: "Rebuild"})
 	return s
 }
 

@@ -47,6 +47,7 @@ type stock struct {
 
 	moves  workflow.ReceiveChannel // stock events
 	settle workflow.ReceiveChannel
+	epochs workflow.ReceiveChannel
 }
 
 func newStock(ctx workflow.Context, in contract.StockInput) *stock {
@@ -56,6 +57,7 @@ func newStock(ctx workflow.Context, in contract.StockInput) *stock {
 		events: emitter{ctx: ctx, last: in.Book.Told},
 		moves:  workflow.GetSignalChannel(ctx, contract.SignalStockEvent),
 		settle: workflow.GetSignalChannel(ctx, contract.SignalSettle),
+		epochs: workflow.GetSignalChannel(ctx, contract.SignalEpoch),
 	}
 	s.book.SKU = in.SKU
 	return s
@@ -112,13 +114,21 @@ func (s *stock) full() bool {
 	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > maxHistory
 }
 
-func (s *stock) signalled() bool { return s.moves.Len() > 0 || s.settle.Len() > 0 }
+func (s *stock) signalled() bool {
+	return s.moves.Len() > 0 || s.settle.Len() > 0 || s.epochs.Len() > 0
+}
 
 // receive puts every stock event into the book before anything else happens.
 func (s *stock) receive() {
 	for s.settle.Len() > 0 {
 		s.settle.ReceiveAsync(nil)
 		s.dirty = true
+	}
+	for s.epochs.Len() > 0 {
+		var m contract.StockEpoch
+		if s.epochs.ReceiveAsync(&m) {
+			s.book.Epoch = max(s.book.Epoch, m.Epoch)
+		}
 	}
 	for s.moves.Len() > 0 {
 		var ev contract.StockEvent

@@ -133,7 +133,7 @@ func decodeLine(id string, values map[string]any) (Line, error) {
 	n := numbers{from: v}
 	l := Line{
 		ID: id, At: time.UnixMilli(n.of("t")), Epoch: n.of("e"), N: n.of("n"), Verb: v["v"], Kind: v["k"], Units: n.of("u"),
-		Ref: v["i"], Other: v["x"], Person: v["p"], Actor: v["a"], Payment: v["f"],
+		Ref: v["i"], Other: v["x"], Person: v["p"], Actor: v["a"], Reason: v["r"], Payment: v["f"],
 		OnHand: n.of("oh"), Held: n.of("h"), Offered: n.of("o"), SoldTo: n.of("s"),
 	}
 	l.State = holdLines[l.Verb+" "+l.Kind].to

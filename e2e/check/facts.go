@@ -84,6 +84,7 @@ type Line struct {
 	Ref                           string // hold, entry or event
 	Other                         string // of a hold its entry, of a return its event
 	Person, Actor, Payment        string
+	Reason                        string
 	OnHand, Held, Offered, SoldTo int64
 }
 

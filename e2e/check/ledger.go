@@ -41,7 +41,7 @@ var plainLines = map[string]bool{
 	"open new": true, "open checked": true, "settings paused": true, "settings resumed": true, "settings policy": true, "join waiting": true,
 	"leave left": true, "leave expired": true, "leave opted_out": true, "leave unreachable": true, "leave removed": true,
 	"stock restock": true, "stock correction": true, "stock level": true, "stock return": true, "stock discarded": true,
-	"refund marked": true, "repair entry": true, "repair place": true, "repair counted": true,
+	"refund marked": true, "repair entry": true, "repair place": true, "repair counted": true, "repair rebuilt": true,
 }
 
 func isEnd(state string) bool {
@@ -145,7 +145,15 @@ func (r *report) replay(f Facts) story {
 			r.stock(&sum, s, l)
 		case l.Verb == "refund":
 			r.marked(s, l)
+		case l.Verb == "repair" && l.Kind == "rebuilt": // its lines may be lost
+			h := s.holds[l.Ref]
+			h.state, h.units, h.person, h.entry, h.sale = l.Reason, l.Units, l.Person, l.Other, l.Payment
+			s.holds[l.Ref] = h
+			sum.OnHand, sum.Held, sum.Offered, sum.Sold = l.OnHand, l.Held, l.Offered, l.SoldTo
 		case l.Verb == "repair" && l.Kind == "counted": // the counters were not what their parts were
+			if l.Reason == "rebuilt" { // and the totals, which no line carries
+				sum.Received, sum.Corrected, sum.Returned = f.Counters.Received, f.Counters.Corrected, f.Counters.Returned
+			}
 			sum.OnHand, sum.Held, sum.Offered, sum.Sold = l.OnHand, l.Held, l.Offered, l.SoldTo
 		}
 		got := Counters{OnHand: l.OnHand, Held: l.Held, Offered: l.Offered, Sold: l.SoldTo}
