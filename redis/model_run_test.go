@@ -109,6 +109,7 @@ func (r *run) steps() map[string]func(*rapid.T) {
 		"returns":     func(rt *rapid.T) { r.stepReturn(rt); r.stepReturn(rt); r.stepUnconfirm(rt) },
 		"refund too":  r.stepRefund,
 		"gone":        r.stepGone,
+		"join ended":  r.stepJoinEnded,
 		"retake":      r.stepRetake,
 		"limit":       r.stepLimit,
 		"at limit":    r.stepAtTheLimit,

@@ -78,6 +78,20 @@ func (r *run) stepJoin(rt *rapid.T) {
 	r.join(rt, id, person, rapid.Int64Range(1, 2).Draw(rt, "units"))
 }
 
+// stepJoinEnded repeats a join whose entry has ended meanwhile.
+func (r *run) stepJoinEnded(rt *rapid.T) {
+	var ended []string
+	for _, id := range r.entries {
+		if !r.m.entries[id].state.Live() {
+			ended = append(ended, id)
+		}
+	}
+	if len(ended) > 0 {
+		id := rapid.SampledFrom(ended).Draw(rt, "ended entry")
+		r.join(rt, id, r.m.entries[id].person, 1)
+	}
+}
+
 func (r *run) join(rt *rapid.T, id, person string, units int64) {
 	out := must[JoinOutcome](r.fixture)(r.g.Join(context.Background(), JoinRequest{
 		SKU: r.sku, EntryID: id, Person: person, Units: units, Sealed: []byte("sealed"),
