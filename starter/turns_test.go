@@ -48,7 +48,7 @@ func TestAMissedTurnKeepsThePlace(t *testing.T) {
 // B13: pages follow the gate's rule. A deadline that has passed ends nothing: until
 // the ending has come the link leads to the checkout, and a payment sells.
 func TestAPageGoesByTheEndingNotByTheClock(t *testing.T) {
-	h := newHouse(t, 0, func(cfg *config.Config, _ *redis.Options) { cfg.Hold.TTL = 20 * time.Millisecond })
+	h := newHouse(t, 0, func(cfg *config.Config, _ *redis.Options) { cfg.Hold.TTL = time.Second })
 	_, holdID, path := h.offer()
 	require.Equal(t, http.StatusSeeOther, h.press(path).status)
 	h.eventually("the deadline passes", func() bool {
