@@ -20,6 +20,9 @@ func (d *Door) endedCard(ctx context.Context, s *stand, h redis.Hold, e redis.En
 	if s.refund(&c, h, paid) {
 		c.Says = c.Says[1:] // the money's story is this one
 	}
+	if paid == nil && h.ID != "" {
+		c.Again = againHeld // a payment that came too late is told of here
+	}
 	if s.open && (paid == nil || !undecided(paid.State)) {
 		c.say(s.w.say("available"))
 	}
