@@ -58,13 +58,13 @@ func TestAnOutageIsNoErrorAtEachAttempt(t *testing.T) {
 		"a closed gate": {
 			&activities.Stock{Gate: &outbox{drainErr: &redis.ClosedError{SKU: "CHAIR"}}, Guard: activities.Guard{Waker: &outbox{}}},
 			(*activities.Stock)(nil).DrainOutbox,
-			activities.SKURef{SKU: "CHAIR"},
+			activities.DrainInput{SKU: "CHAIR"},
 			contract.ErrClosed,
 		},
 		"a silent gate": {
 			&activities.Stock{Gate: &outbox{drainErr: fmt.Errorf("%w: refused", redis.ErrUnavailable)}},
 			(*activities.Stock)(nil).DrainOutbox,
-			activities.SKURef{SKU: "CHAIR"},
+			activities.DrainInput{SKU: "CHAIR"},
 			contract.ErrUnavailable,
 		},
 		"a dead endpoint": {
@@ -95,7 +95,7 @@ func TestAnOutageIsNoErrorAtEachAttempt(t *testing.T) {
 		})
 	}
 	broken := &activities.Stock{Gate: &outbox{drainErr: errors.New("script error")}}
-	app, _ := failure(t, broken, (*activities.Stock)(nil).DrainOutbox, activities.SKURef{SKU: "CHAIR"})
+	app, _ := failure(t, broken, (*activities.Stock)(nil).DrainOutbox, activities.DrainInput{SKU: "CHAIR"})
 	require.Equal(t, temporal.ApplicationErrorCategoryUnspecified, app.Category(), "a script that breaks is a surprise")
 }
 

@@ -19,7 +19,7 @@ not: one line a reason, and what to do about it. Without a reason it says what
 goes on. docs/waitlist.md has an example of each.
 
 ` + accessByName,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: completeSKU,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := "/v1/waitlist/" + args[0] + "/why"
 			if _, err := contract.EntryNumber(args[0]); err != nil {

@@ -82,7 +82,7 @@ func TestFourChairsFivePeople(t *testing.T) {
 	missed, err := h.shop.Visit(ctx, pages[3].URL)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusGone, missed.Status)
-	require.Contains(t, missed.Text, "You are now no. 1 in line.")
+	require.Contains(t, missed.Text, "You are still no. 1 in line.")
 	lines := h.ledger(t, sku)
 	require.Equal(t, []string{"offer", text.HoldID}, []string{lines[lapsed+1].Verb, lines[lapsed+1].Ref}, "the line after the lapse")
 

@@ -44,7 +44,7 @@ func TestAPolicyCountsFromItsAnswerOn(t *testing.T) {
 	require.NoError(t, err)
 	seen := a.Header.Get("ETag")
 	require.Equal(t, `"1"`, seen)
-	mine := map[string]any{"offer_window_seconds": 5, "hold_seconds": 40}
+	mine := map[string]any{"offer_window_seconds": 5, "hold_seconds": 40, "missed_keep": 0}
 	a, err = h.shop.Call(ctx, http.MethodPut, path, mine, "If-Match", seen)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, a.Status, "%s", a)
@@ -66,7 +66,7 @@ func TestAPolicyCountsFromItsAnswerOn(t *testing.T) {
 	}
 	require.NoError(t, v.Get(&book))
 	require.EqualValues(t, 2, book.Version)
-	require.Equal(t, map[string]int64{"offer_window_seconds": 5, "hold_seconds": 40}, book.Policy)
+	require.Equal(t, map[string]int64{"offer_window_seconds": 5, "hold_seconds": 40, "missed_keep": 0}, book.Policy)
 
 	// Ada joined with a window of minutes; her offer has the policy's five seconds.
 	require.NoError(t, h.shop.Restock(ctx, sku, 1))

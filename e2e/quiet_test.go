@@ -47,7 +47,9 @@ func TestQuietHours(t *testing.T) {
 
 	require.NoError(t, h.shop.Restock(ctx, early, 1))
 	stamp := morning.UTC().Format("2006-01-02T15:04:05")
-	require.NoError(t, until(ctx, "Ada's text waits", func() error { return h.says(ctx, ada.EntryID, "quiet-hours: ", stamp, "quiet.max_wait passes the unit on") }))
+	require.NoError(t, until(ctx, "Ada's text waits", func() error {
+		return h.says(ctx, ada.EntryID, "quiet-hours: ", stamp, "quiet.max_wait passes the unit on")
+	}))
 	require.NoError(t, h.says(ctx, early, "quiet-hours ("+ada.EntryID+"): "))
 	require.NoError(t, until(ctx, "Ben's text waits", func() error { return h.says(ctx, ben.EntryID, "quiet-hours: ", stamp) }))
 	require.NoError(t, h.says(ctx, ada.EntryID, "parked: its turn of this restock went by before a text could be sent"))

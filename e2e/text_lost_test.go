@@ -69,7 +69,7 @@ func TestWhatALostTextMeans(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "offered", kept.State, "%d: its page still shows the offer", code)
 		}
-		require.Equal(t, want, []int{twilio.offers(p.first), twilio.offers(p.second)}, "%d: offers texted", code)
+		require.Equal(t, want, []int{twilio.linksTo(p.first), twilio.linksTo(p.second)}, "%d: offers texted", code)
 		h.judge(t, p.sku)
 	}
 	require.NoError(t, until(ctx, "who opted out cannot join", func() error {

@@ -31,8 +31,8 @@ func (h *house) pair(t *testing.T, twilio *texter, sku string, n int) pair {
 	return p
 }
 
-// offers counts the texts with a reserve link to a number.
-func (s *texter) offers(number string) (n int) {
+// linksTo counts the texts with a reserve link to a number.
+func (s *texter) linksTo(number string) (n int) {
 	for _, m := range s.MessagesTo(number) {
 		if m.Link("/r/") != "" {
 			n++
@@ -97,12 +97,12 @@ func TestWhatARefusedTextMeans(t *testing.T) {
 		_, err := h.entryState(ctx, p.ahead.EntryID, want)
 		require.NoError(t, err, p.sku)
 		require.NoError(t, h.closed(ctx, p.ahead.EntryID))
-		require.Equal(t, []int{0, 1}, []int{twilio.offers(p.first), twilio.offers(p.second)}, "%s: offers texted", p.sku)
+		require.Equal(t, []int{0, 1}, []int{twilio.linksTo(p.first), twilio.linksTo(p.second)}, "%s: offers texted", p.sku)
 		require.Len(t, twilio.MessagesTo(p.first), 1, "its place, and nothing after it")
 	}
 	for _, p := range later {
 		h.status(t, p.ahead.EntryID, "knows that its offer was told", func(s map[string]any) bool { return s["offer_sent"] == true })
-		require.Equal(t, []int{1, 0}, []int{twilio.offers(p.first), twilio.offers(p.second)}, "%s: offers texted", p.sku)
+		require.Equal(t, []int{1, 0}, []int{twilio.linksTo(p.first), twilio.linksTo(p.second)}, "%s: offers texted", p.sku)
 		_, err := h.entryState(ctx, p.ahead.EntryID, "offered")
 		require.NoError(t, err)
 		waits, err := h.shop.ReadEntry(ctx, p.behind.EntryID)
@@ -141,14 +141,14 @@ func TestAnAccountThatTakesNoTexts(t *testing.T) {
 	twilio.Down(0, 0)
 	began := time.Now()
 	require.NoError(t, within(ctx, 2*time.Minute, "the text goes out by itself", func() error {
-		if twilio.offers(p.first) == 0 {
+		if twilio.linksTo(p.first) == 0 {
 			return errors.New("it has not")
 		}
 		return nil
 	}))
 	figure(t, "text_after_the_account_is_open", time.Since(began).Seconds(), "s")
 	h.status(t, p.ahead.EntryID, "knows that its offer was told", func(s map[string]any) bool { return s["offer_sent"] == true && s["text_waits"] == nil })
-	require.Equal(t, []int{1, 0}, []int{twilio.offers(p.first), twilio.offers(p.second)})
+	require.Equal(t, []int{1, 0}, []int{twilio.linksTo(p.first), twilio.linksTo(p.second)})
 	require.NotContains(t, ready(), `"texts"`)
 	h.judge(t, p.sku)
 }

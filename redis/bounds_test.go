@@ -200,7 +200,7 @@ func TestAChangedLimitLooksInBites(t *testing.T) {
 
 	// The first bite, whose caller then dies.
 	asks := func() string {
-		return must[reply](f)(f.g.run(t.Context(), verbSettings, f.sku, "", 0, "", "test", 2, "")).str(0)
+		return must[reply](f)(f.g.run(t.Context(), verbSettings, f.sku, "", 0, "", "test", 2, "", "", "", "")).str(0)
 	}
 	require.Equal(t, string(Again), asks())
 	require.Equal(t, int64(100), shared.ZCard(t.Context(), key(f.sku, "line")).Val())

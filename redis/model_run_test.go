@@ -115,7 +115,6 @@ func (r *run) steps() map[string]func(*rapid.T) {
 		"at limit":    r.stepAtTheLimit,
 		"unconfirm":   r.stepUnconfirm,
 		"settings":    r.stepSettings,
-		"policy":      r.stepPolicy,
 		"end":         r.stepEnd,
 		"pause":       r.stepPause,
 		"drain":       r.stepDrain,

@@ -159,6 +159,10 @@ func (r *run) stepTold(rt *rapid.T) {
 }
 
 func (r *run) stepSettings(rt *rapid.T) {
+	if rapid.Bool().Draw(rt, "policy") {
+		r.stepPolicy(rt)
+		return
+	}
 	limit := rapid.SampledFrom([]int64{0, 1, 2}).Draw(rt, "limit")
 	r.settings(rt, SettingsRequest{Limit: &limit})
 }

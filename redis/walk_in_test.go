@@ -87,7 +87,8 @@ func dump(t *testing.T, f *fixture, name string) string {
 		return ""
 	}
 	line, _, _ := strings.Cut(all[from:], "\n")
-	return strings.ReplaceAll(line, f.sku, "SKU")
+	fence := shared.HGet(t.Context(), key(f.sku, "stock"), "fence").Val()
+	return strings.NewReplacer(f.sku, "SKU", fence, "FENCE").Replace(line)
 }
 
 // What is not plain goes the long way, and ends as it must.

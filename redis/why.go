@@ -30,7 +30,7 @@ type Waiter struct {
 type Standing struct {
 	Counters    Counters
 	Heads       []Waiter // first come first, parked ones left out
-	Parked      int64
+	Parked      int64    // those at the limit too
 	FirstParked string
 	Unknown     []string // entries whose workflows do not know of their offers
 

@@ -1,6 +1,6 @@
 -- why: how the line stands, or one entry in it; writes nothing.
 -- ARGV +1 entry id or "", +2 how many heads of the line and offers to name.
--- Answers {"ok" or "unknown", 0, heads, parked, first parked, offers that nobody
+-- Answers {"ok" or "unknown", 0, heads, passed over, the first of them, offers that nobody
 -- has acknowledged, place, ahead, record, hold record, counters...}. Heads are a JSON
 -- list of id, place and record in turn. A place is line, fresh (not acknowledged),
 -- limit (has as much as a person may), parked, or offer (its workflow does not
@@ -17,7 +17,8 @@ end
 local function place(entry, e)
   if e[E_STATE] == 'offered' then return redis.call('ZSCORE', K_OFFERS, 'o:' .. e[E_HOLD]) and 'offer' or '' end
   if redis.call('ZSCORE', K_FRESH, entry) then return 'fresh' end
-  if redis.call('ZSCORE', K_PARKED, entry) then return turned(e) and 'parked' or 'limit' end
+  if redis.call('ZSCORE', K_PARKED, entry) then return 'parked' end
+  if redis.call('ZSCORE', K_LIMITED, entry) then return 'limit' end
   if not redis.call('ZSCORE', K_LINE, entry) then return '' end
   return room(e[E_PERSON]) > 0 and 'line' or 'limit'
 end
@@ -60,6 +61,7 @@ if id ~= '' then
   end
 end
 return {
-  verdict, 0, list(heads), redis.call('ZCARD', K_PARKED), redis.call('ZRANGE', K_PARKED, 0, 0)[1] or '', list(offers),
+  verdict, 0, list(heads), redis.call('ZCARD', K_PARKED) + redis.call('ZCARD', K_LIMITED),
+  redis.call('ZRANGE', K_PARKED, 0, 0)[1] or redis.call('ZRANGE', K_LIMITED, 0, 0)[1] or '', list(offers),
   where, ahead, record, hold, unpack(counters()),
 }

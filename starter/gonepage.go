@@ -34,7 +34,7 @@ func (d *Door) endedCard(ctx context.Context, s *stand, h redis.Hold, e redis.En
 		s.joinInstead(&c)
 		return c, nil
 	}
-	return c, d.placeNow(ctx, s, &c, e, h, how.heading == "")
+	return c, d.placeNow(ctx, s, &c, e, h, how.heading == "" && paid == nil)
 }
 
 // joinInstead leads whom no entry stands behind to the line.

@@ -144,12 +144,15 @@ func (d *Door) offerCard(s *stand, h redis.Hold, e redis.Entry) card {
 func (d *Door) heldCard(s *stand, h redis.Hold, e redis.Entry) card {
 	if !h.Deadline.After(s.now) {
 		c := s.card("overdue", moodWait, s.w.say("overdue_heading"))
-		if h.Extended {
+		c.Again = againSoon
+		to := d.checkoutURL(s.about, h)
+		if h.Extended || to == "" {
 			c.say(s.w.say("overdue_paying"))
-		} else {
-			c.say(s.w.say("overdue"))
+			c.Main = s.look()
+			return c
 		}
-		c.Main, c.Again = s.look(), againSoon
+		c.say(s.w.say("overdue"))
+		c.Main, c.More = &action{Label: s.w.say("checkout"), URL: to}, []action{*s.look()}
 		return c
 	}
 	c := s.card("held", moodGood, s.w.say("held_heading"))

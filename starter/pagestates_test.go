@@ -149,11 +149,11 @@ var pageStates = []pageState{
 		require.Equal(h.t, http.StatusSeeOther, h.browse("POST", "/w/"+entryID+"/leave", nil).status)
 		return "/w/" + entryID
 	}, shows: "You have left the line. Your hold runs on"},
-	{name: "held-over", settings: []setting{func(cfg *config.Config, _ *redis.Options) { cfg.Hold.TTL = time.Millisecond }}, arrange: func(h *house) string {
+	{name: "held-over", settings: []setting{func(cfg *config.Config, _ *redis.Options) { cfg.Hold.TTL = time.Second }}, arrange: func(h *house) string {
 		_, holdID, _ := h.pressed()
 		h.eventually("its time is over", func() bool { return time.Now().After(h.record(holdID).Deadline) })
 		return "/h/" + holdID
-	}, shows: "We are finding out whether a payment came in time."},
+	}, shows: "a payment that comes right now may still be in time."},
 	{name: "cart", units: 5, arrange: func(h *house) string {
 		second := "U-" + rand.Text()
 		h.put(second)

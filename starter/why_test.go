@@ -127,7 +127,7 @@ func TestWhyPausedAndEnded(t *testing.T) {
 	h.restock(1)
 	require.Equal(t, []contract.Why{contract.WhyPaused}, h.why().words())
 	require.Equal(t, []contract.Why{contract.WhyPaused}, h.why(id).words())
-	require.Contains(t, h.why().Data[0].Do, "/v1/stock/"+h.sku+"/resume")
+	require.Equal(t, "holdfast resume "+h.sku, h.why().Data[0].Do)
 
 	paused, past := false, time.Now().Add(-time.Minute)
 	h.settings(redis.SettingsRequest{Ends: &past})

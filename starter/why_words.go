@@ -21,7 +21,7 @@ func isClosed(sku string) reasonView {
 func isPaused(sku string) reasonView {
 	return reasonView{
 		Why: contract.WhyPaused, Detail: "the shop paused the SKU",
-		Do: "resume it: POST /v1/stock/" + sku + "/resume",
+		Do: "holdfast resume " + sku,
 	}
 }
 

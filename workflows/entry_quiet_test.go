@@ -27,7 +27,7 @@ func asleep(t *testing.T, begins, zone, from, to string, maxWait time.Duration) 
 	w.entry.JoinedAt = start
 	hours, err := quiet.New(from, to, zone)
 	require.NoError(t, err)
-	*w.quiet = activities.QuietHours{Hours: hours, MaxWait: maxWait, Now: w.Now}
+	*w.sleeps = activities.QuietHours{Hours: hours, MaxWait: maxWait, Now: w.Now}
 	return w
 }
 
@@ -242,7 +242,7 @@ func TestQuietHoursAfterALostAnswer(t *testing.T) {
 func TestQuietHoursByAClockThatIsBehind(t *testing.T) {
 	w := asleep(t, "2027-01-10 23:00", "Europe/London", "22:00", "08:00", 12*time.Hour)
 	asked := 0
-	w.quiet.Now = func() time.Time {
+	w.sleeps.Now = func() time.Time {
 		asked++
 		return w.Now().Add(-2500 * time.Millisecond)
 	}

@@ -48,7 +48,7 @@ type world struct {
 	payments []contract.PaymentInput
 	freeAt   []int64 // units free when each payment got its owner
 
-	quiet    *activities.QuietHours
+	sleeps   *activities.QuietHours
 	texts    []sms.Text
 	textedAt []time.Time
 	looked   []time.Time // since when the provider was asked for a text
@@ -94,7 +94,7 @@ func newWorld(t *testing.T) *world {
 	entries := &activities.Entries{Guard: guard, Gate: w}
 	texts := &activities.Texts{Guard: guard, Gate: w, Sender: w, OptOuts: w, Entries: deaf{}, Persons: w, Links: w, Words: words, PublicURL: "https://nordlicht.example"}
 	texts.Quiet.Now = w.Now
-	w.quiet = &texts.Quiet
+	w.sleeps = &texts.Quiet
 	stock := &activities.Stock{Guard: guard, Gate: w}
 	refunds := &activities.Refunds{Port: &w.provider}
 	for _, a := range []any{holds, entries, texts, stock, refunds, &activities.Attempts{Port: &w.provider}, &activities.EventStarts{Owners: w}, &activities.Claims{Entries: w}, &activities.Deliveries{Sender: &w.endpoint}, &activities.OptOuts{Guard: guard, Gate: &w.places}} {

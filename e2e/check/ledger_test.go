@@ -81,6 +81,7 @@ func eventful() Facts {
 	add("stock", "level", -1, "event_4", "", 1, 0, 0, 1)
 	add("reserve", "walk-in", 1, "hold_g", "", 1, 1, 0, 1)
 	add("adopt", "held", 1, "hold_g", "", 1, 1, 0, 1)
+	add("repair", "restored", 1, "hold_g", "", 1, 1, 0, 1)
 	add("stock", "correction", -1, "event_5", "", 0, 1, 0, 1)
 	add("stock", "restock", 1, "event_6", "", 1, 1, 0, 1)
 	add("open", "checked", 0, "server_2", "", 1, 1, 0, 1)
@@ -264,18 +265,18 @@ func TestBrokenLedgersAreReported(t *testing.T) {
 // under it is.
 func TestAShortfallIsTheShopsOwn(t *testing.T) {
 	f := eventful()
-	f.Ledger, f.Counters = f.Ledger[:37], Counters{OnHand: 0, Held: 1, Sold: 1, Received: 3, Corrected: -2, Returned: 1, Ledger: 37}
+	f.Ledger, f.Counters = f.Ledger[:38], Counters{OnHand: 0, Held: 1, Sold: 1, Received: 3, Corrected: -2, Returned: 1, Ledger: 38}
 	require.Empty(t, JudgeGate(f))
 	o := f.Counters
 	f.Opening, f.Ledger = &o, nil
 	require.Empty(t, JudgeGate(f), "the opening balance has it")
 
 	f = eventful()
-	f.Ledger = f.Ledger[:37]
+	f.Ledger = f.Ledger[:38]
 	f.Ledger = append(f.Ledger, Line{
-		ID: "38", N: 38, Epoch: 1, Verb: "reserve", Kind: "walk-in", State: "provisional", Units: 1, Ref: "hold_h", Held: 2, SoldTo: 1,
+		ID: "39", N: 39, Epoch: 1, Verb: "reserve", Kind: "walk-in", State: "provisional", Units: 1, Ref: "hold_h", Held: 2, SoldTo: 1,
 	})
 	require.Contains(t, JudgeGate(f), Violation{
-		Rule: "I2", SKU: "CHAIR", ID: "ledger line 38 (reserve walk-in hold_h)", Expected: "units that are there", Found: "available -1 before and -2 after",
+		Rule: "I2", SKU: "CHAIR", ID: "ledger line 39 (reserve walk-in hold_h)", Expected: "units that are there", Found: "available -1 before and -2 after",
 	})
 }
