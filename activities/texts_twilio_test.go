@@ -76,6 +76,7 @@ func (x *texting) run(t *testing.T) (activities.TextResult, error) {
 	return out, nil
 }
 
+// B80: the provider accepts and the answer is lost: it is looked up before a second send.
 func TestATextWhoseAnswerWasLostIsNotSentTwice(t *testing.T) {
 	for name, faults := range map[string][]twiliostub.Fault{
 		"dropped":                   {{On: twiliostub.Create, Kept: true, Drop: true}},

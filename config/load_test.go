@@ -178,6 +178,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 	require.Equal(t, "HOLDFAST_REDIS_DB", problems(t, err)["redis.db"].Source)
 }
 
+// B121: what is set above wins, also where a section comes from the file.
 func TestFileThenEnvironmentThenFlags(t *testing.T) {
 	files := map[string]string{
 		"c.yaml": "hold:\n  ttl: 1m\n  grace: 2m\n  extension: 3m\nredis:\n  addrs: [a:1, b:2]\nhttp:\n  drain_seconds: 3\n",

@@ -44,7 +44,7 @@ func (h *house) queues(t *testing.T, s *texter, sku, number string) shop.Entry {
 	return e
 }
 
-// Ada waits for two things and is offered one of them. Her STOP ends both places,
+// B75: Ada waits for two things and is offered one of them. Her STOP ends both places,
 // the offer goes on, and until her START she cannot join.
 func TestStopAndStart(t *testing.T) {
 	ctx := t.Context()

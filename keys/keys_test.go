@@ -185,6 +185,7 @@ func TestRotation(t *testing.T) {
 	require.ErrorIs(t, err, ErrBadToken, "the key counts, not its number")
 }
 
+// B73: what is no token of ours is refused, and breaks nothing.
 func TestOtherTextsAreNoTokens(t *testing.T) {
 	r := ring(t)
 	good := token(t, r, holdID(1), now.Add(time.Hour))

@@ -21,7 +21,7 @@ func instant(t *testing.T, s string) time.Time {
 
 const awake = ""
 
-// B88: each instant is written in UTC; awake says that it is not quiet then.
+// B87, B88: each instant is written in UTC; awake says that it is not quiet then.
 func TestQuietHours(t *testing.T) {
 	for _, hours := range []struct {
 		what, zone, from, to string

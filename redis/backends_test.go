@@ -184,7 +184,7 @@ var exemptOn = map[string]map[string]string{
 	},
 }
 
-// TestTheSuiteOnEveryBackend runs every test that is not exempt by name on the
+// TestTheSuiteOnEveryBackend (B102) runs every test that is not exempt by name on the
 // Cluster and on the stand-in: each must run there and pass, and on each backend
 // they must run every verb.
 func TestTheSuiteOnEveryBackend(t *testing.T) {

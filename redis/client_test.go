@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// B97: no option may send the gate to a replica.
 func TestAClientThatMayAskReplicasIsRefused(t *testing.T) {
 	nobody := []string{"127.0.0.1:1"}
 	for option, opts := range map[string]*goredis.ClusterOptions{

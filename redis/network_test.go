@@ -125,7 +125,7 @@ func TestTheGateIsLinearizableOverABadNetwork(t *testing.T) {
 	}
 }
 
-// TestRetriesOfTheClientMoveNothingTwice lets the client library repeat what was
+// B94: it lets the client library repeat what was
 // lost, of which its caller never learns.
 func TestRetriesOfTheClientMoveNothingTwice(t *testing.T) {
 	f := open(t, 0)
@@ -163,7 +163,7 @@ func TestRetriesOfTheClientMoveNothingTwice(t *testing.T) {
 	require.Equal(t, 1+3*clients*each, f.lines(), "one line for each movement")
 }
 
-// TestADeadlineBoundsACall: what was not answered in time is unknown, and a
+// B96: what was not answered in time is unknown, and a
 // repeat by the same id finds out.
 func TestADeadlineBoundsACall(t *testing.T) {
 	f := open(t, 2)
@@ -189,7 +189,7 @@ func TestADeadlineBoundsACall(t *testing.T) {
 	require.Equal(t, [4]int64{2, 1, 0, 0}, f.parts(), "it arrived the first time, and counts once")
 }
 
-// TestThePoolRecoversFromAnOutage: while Redis is away every call says so, none
+// B103: while Redis is away every call says so, none
 // is refused as sold out; when it is back, so is the pool.
 func TestThePoolRecoversFromAnOutage(t *testing.T) {
 	f := open(t, 100_000)
@@ -251,7 +251,7 @@ func TestTheScriptsComeBackAfterARestart(t *testing.T) {
 	require.Equal(t, [4]int64{2, 2, 0, 0}, f.parts())
 }
 
-// TestScriptsMayBeFlushedAtAnyTime flushes between and during calls.
+// B92: scripts are flushed between and during calls.
 func TestScriptsMayBeFlushedAtAnyTime(t *testing.T) {
 	f := open(t, 200)
 	ids := make([]string, 200)

@@ -50,6 +50,7 @@ func TestWhoSpeaksWhat(t *testing.T) {
 	}
 }
 
+// B74: the link is never touched; a title is cut between what people take for characters.
 func TestLongTitlesAreCutAndTheLinkIsNot(t *testing.T) {
 	w := loadWords(t, func(o *WordsOptions) { o.Shop = "Nord" })
 	for name, title := range map[string]string{

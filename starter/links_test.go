@@ -20,6 +20,7 @@ func (h *house) press(path string) answer {
 	return h.browse("POST", path, nil)
 }
 
+// B69, B70: scanners, previewers and clipboard tools open the link first, and take nothing.
 func TestLinkScannersTakeNothing(t *testing.T) {
 	h := newHouse(t, 0)
 	_, holdID, path := h.offer()

@@ -34,7 +34,7 @@ func TestJoin(t *testing.T) {
 	require.NotContains(t, h.log.String(), "7700900001", "no number in the log")
 }
 
-// Every spelling of a number is one person with one place.
+// B85: every spelling of a number is one person with one place.
 func TestPhoneSpellings(t *testing.T) {
 	h := newHouse(t, 0)
 	first := h.join("+447700900001")
