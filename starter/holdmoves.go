@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	moveWait = 3 * time.Second // for a signal to show in the gate's record
+	moveWait = 10 * time.Second // for a signal to show in the gate's record, also when the worker that had the hold has just gone
 	movePoll = 25 * time.Millisecond
 )
 
