@@ -50,7 +50,7 @@ func TestABookStaysShortUnderSignals(t *testing.T) {
 	longest, runs := h.bookRuns(t, sku)
 	figure(t, "steady_longest_run", float64(longest), "events")
 	figure(t, "steady_runs", float64(runs), "")
-	require.Less(t, longest, int64(10_000), "signals come in faster than any task, and it is continued far below the bound of the server")
+	require.Less(t, longest, 10_000, "signals come in faster than any task, and it is continued far below the bound of the server")
 	require.Greater(t, runs, 1)
 	require.Less(t, h.bookInput(t, sku), mostInput)
 	h.judge(t, sku)
