@@ -122,7 +122,7 @@ func (d *Door) retryEvent(ctx context.Context, id, actor string) (tellingView, e
 	if err != nil && !errors.Is(err, launch.ErrNoOwner) {
 		return tellingView{}, err
 	}
-	for end := time.Now().Add(moveWait); ; {
+	for end := time.Now().Add(tellWait); ; {
 		now, err := d.readEvent(ctx, id)
 		if err != nil {
 			return tellingView{}, err

@@ -16,6 +16,7 @@ import (
 
 const (
 	moveWait = 10 * time.Second // for a signal to show in the gate's record, also when the worker that had the hold has just gone
+	tellWait = 3 * time.Second  // for what an operator told a workflow to show: shorter than updateTimeout, which bounds the whole call
 	movePoll = 25 * time.Millisecond
 )
 

@@ -148,7 +148,7 @@ func (d *Door) settleRefund(ctx context.Context, id string, told contract.Refund
 	case err != nil:
 		return view, err
 	}
-	for end := time.Now().Add(moveWait); time.Now().Before(end); {
+	for end := time.Now().Add(tellWait); time.Now().Before(end); {
 		if view, err = d.readRefund(ctx, id); err != nil || settled(view.State) {
 			return settledView(view, err)
 		}
