@@ -15,9 +15,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"holdfast/config"
+	"holdfast/contract"
 )
 
 const (
@@ -74,6 +76,35 @@ func (p passing) Unwrap() error { return p.error }
 type answer struct {
 	status int
 	body   []byte
+}
+
+// ofSKU asks the door of the environment about a SKU; path is what follows the SKU's.
+// With a body it is a POST.
+func ofSKU(ctx context.Context, sku, path string, body any) (answer, error) {
+	if !contract.ValidSKU(sku) {
+		return answer{}, badSKU(sku)
+	}
+	d, err := newDoor()
+	if err != nil {
+		return answer{}, err
+	}
+	if path = "/v1/stock/" + sku + path; body == nil {
+		return d.get(ctx, path)
+	}
+	return d.post(ctx, path, body)
+}
+
+// show prints what the door said, as it is or as print has it for a person.
+func (a *app) show(got answer, asJSON bool, print func(w io.Writer) error) error {
+	if asJSON {
+		return indent(a.std.Out, got.body)
+	}
+	return print(a.std.Out)
+}
+
+func jsonFlag(cmd *cobra.Command, asJSON *bool) *cobra.Command {
+	cmd.Flags().BoolVar(asJSON, "json", false, "print the door's answer as JSON")
+	return cmd
 }
 
 func (d *door) get(ctx context.Context, path string) (answer, error) {

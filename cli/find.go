@@ -42,11 +42,7 @@ event. The exit code is 1 when nothing is found.
 			if err := json.Unmarshal(got.body, &f); err != nil || f.Things == nil || f.Story == nil {
 				return fmt.Errorf("the door's answer tells no story: %.200q", got.body)
 			}
-			show := f.print
-			if asJSON {
-				show = func(w io.Writer) error { return indent(w, got.body) }
-			}
-			if err := show(a.std.Out); err != nil {
+			if err := a.show(got, asJSON, f.print); err != nil {
 				return err
 			}
 			if len(f.Things)+len(f.Story) == 0 {
@@ -55,8 +51,7 @@ event. The exit code is 1 when nothing is found.
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the door's answer as JSON")
-	return cmd
+	return jsonFlag(cmd, &asJSON)
 }
 
 type findAnswer struct {

@@ -39,8 +39,7 @@ func (a *app) holdGet() *cobra.Command {
 			return a.showHold(got, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the door's answer as JSON")
-	return cmd
+	return jsonFlag(cmd, &asJSON)
 }
 
 func (a *app) holdRelease() *cobra.Command {
@@ -84,8 +83,7 @@ It is safe to repeat.
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the ledger; default "+contract.ReasonShop)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the door's answer as JSON")
-	return cmd
+	return jsonFlag(cmd, &asJSON)
 }
 
 func checkHoldID(id string) error {
@@ -123,14 +121,11 @@ type holdAnswer struct {
 }
 
 func (a *app) showHold(got answer, asJSON bool) error {
-	if asJSON {
-		return indent(a.std.Out, got.body)
-	}
 	var h holdAnswer
 	if err := json.Unmarshal(got.body, &h); err != nil || h.HoldID == "" || h.State == "" {
 		return fmt.Errorf("the door's answer is no hold: %.200q", got.body)
 	}
-	return h.print(a.std.Out)
+	return a.show(got, asJSON, h.print)
 }
 
 func (h holdAnswer) print(out io.Writer) error {

@@ -2,11 +2,8 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"holdfast/contract"
 )
 
 // pause makes the commands pause and resume, which undo each other.
@@ -17,29 +14,14 @@ func (a *app) pause(word, short, long string) *cobra.Command {
 		Long: long + "\n\nIt is safe to repeat.\n\n" + accessByName,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: completeSKU,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !contract.ValidSKU(args[0]) {
-				return badSKU(args[0])
-			}
-			d, err := newDoor()
+			got, err := ofSKU(cmd.Context(), args[0], "/"+word, struct{}{})
 			if err != nil {
 				return err
 			}
-			got, err := d.post(cmd.Context(), "/v1/stock/"+args[0]+"/"+word, struct{}{})
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return indent(a.std.Out, got.body)
-			}
-			var s stockAnswer
-			if err := json.Unmarshal(got.body, &s); err != nil {
-				return fmt.Errorf("the door's answer is no stock: %w", err)
-			}
-			return s.print(a.std.Out)
+			return a.show(got, asJSON, got.printStock)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the door's answer as JSON")
-	return cmd
+	return jsonFlag(cmd, &asJSON)
 }
 
 // completeSKU offers the SKUs of the door to a shell that completes a command line.

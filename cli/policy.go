@@ -67,10 +67,7 @@ somebody else change the policy meanwhile, nothing is changed and the command sa
 					return err
 				}
 			}
-			if *asJSON {
-				return indent(a.std.Out, got.body)
-			}
-			return p.print(a.std.Out)
+			return a.show(got, *asJSON, p.print)
 		},
 	}
 }

@@ -56,11 +56,7 @@ The exit code is 1 when something is left that no machine mends.
 					return fmt.Errorf("%s: %w", sku, err)
 				}
 				alarms += len(p.Alarms)
-				show := p.print
-				if asJSON {
-					show = func(w io.Writer) error { return indent(w, p.body) }
-				}
-				if err := show(a.std.Out); err != nil {
+				if err := a.show(answer{body: p.body}, asJSON, p.print); err != nil {
 					return err
 				}
 			}
@@ -72,8 +68,7 @@ The exit code is 1 when something is left that no machine mends.
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing")
 	cmd.Flags().BoolVar(&agree, "agree", false, "the missing workflows are gone: give back what they held")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the door's answer as JSON")
-	return cmd
+	return jsonFlag(cmd, &asJSON)
 }
 
 type passAnswer struct {

@@ -7,8 +7,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-
-	"holdfast/contract"
 )
 
 func (a *app) statement() *cobra.Command {
@@ -22,14 +20,7 @@ promised that are not there.
 ` + accessByName,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: completeSKU,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !contract.ValidSKU(args[0]) {
-				return badSKU(args[0])
-			}
-			d, err := newDoor()
-			if err != nil {
-				return err
-			}
-			got, err := d.get(cmd.Context(), "/v1/stock/"+args[0]+"/statement")
+			got, err := ofSKU(cmd.Context(), args[0], "/statement", nil)
 			if err != nil {
 				return err
 			}
@@ -37,11 +28,7 @@ promised that are not there.
 			if err := json.Unmarshal(got.body, &s); err != nil || s.Ledger == nil {
 				return fmt.Errorf("the door's answer is no statement: %.200q", got.body)
 			}
-			show := s.print
-			if asJSON {
-				show = func(w io.Writer) error { return indent(w, got.body) }
-			}
-			if err := show(a.std.Out); err != nil {
+			if err := a.show(got, asJSON, s.print); err != nil {
 				return err
 			}
 			if n := len(s.Alarms); n > 0 {
@@ -50,8 +37,7 @@ promised that are not there.
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the door's answer as JSON")
-	return cmd
+	return jsonFlag(cmd, &asJSON)
 }
 
 type statementAnswer struct {

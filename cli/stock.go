@@ -38,25 +38,11 @@ func (a *app) stockGet(asJSON *bool) *cobra.Command {
 	return &cobra.Command{
 		Use: "get SKU", Short: "Show the counters of a SKU", Args: cobra.ExactArgs(1), ValidArgsFunction: completeSKU,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !contract.ValidSKU(args[0]) {
-				return badSKU(args[0])
-			}
-			d, err := newDoor()
+			got, err := ofSKU(cmd.Context(), args[0], "", nil)
 			if err != nil {
 				return err
 			}
-			got, err := d.get(cmd.Context(), "/v1/stock/"+args[0])
-			if err != nil {
-				return err
-			}
-			if *asJSON {
-				return indent(a.std.Out, got.body)
-			}
-			var s stockAnswer
-			if err := json.Unmarshal(got.body, &s); err != nil {
-				return fmt.Errorf("the door's answer is no stock: %w", err)
-			}
-			return s.print(a.std.Out)
+			return a.show(got, *asJSON, got.printStock)
 		},
 	}
 }
@@ -152,6 +138,14 @@ func (s *stockAnswer) UnmarshalJSON(body []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber() // counts stay as they were written
 	return dec.Decode((*map[string]any)(s))
+}
+
+func (got answer) printStock(w io.Writer) error {
+	var s stockAnswer
+	if err := json.Unmarshal(got.body, &s); err != nil {
+		return fmt.Errorf("the door's answer is no stock: %w", err)
+	}
+	return s.print(w)
 }
 
 func (s stockAnswer) print(w io.Writer) error {

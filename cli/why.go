@@ -36,18 +36,14 @@ goes on. docs/waitlist.md has an example of each.
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return indent(a.std.Out, got.body)
-			}
 			var w whyAnswer
 			if err := json.Unmarshal(got.body, &w); err != nil || w.Data == nil {
 				return fmt.Errorf("the door's answer gives no reasons: %.200q", got.body)
 			}
-			return w.print(a.std.Out, args[0])
+			return a.show(got, asJSON, func(out io.Writer) error { return w.print(out, args[0]) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the door's answer as JSON")
-	return cmd
+	return jsonFlag(cmd, &asJSON)
 }
 
 // whyAnswer is what the door says.
