@@ -56,7 +56,7 @@ func (g *Gate) field(ctx context.Context, key, name string) (string, error) {
 	return v, nil
 }
 
-const findPage = 1000 // lines of one read: some 10 ms of the server
+const findPage = 200 // lines of one read, during which the server does nothing else: some 2 ms
 
 // FindLines answers those of a SKU's lines since an instant that match, oldest first,
 // among the newest most. whole is false when older ones were not looked at: because of

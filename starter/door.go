@@ -65,7 +65,8 @@ type Door struct {
 	health      healthCache
 
 	draining atomic.Bool
-	behind   sync.Map // SKUs whose stock events may have to wait, see roomInBook
+	moving   chan struct{} // a place for each request that waits for a hold to move
+	behind   sync.Map      // SKUs whose stock events may have to wait, see roomInBook
 }
 
 // New makes a door. Close ends what it does in the background.
@@ -105,6 +106,7 @@ func New(deps Deps) (*Door, error) {
 		starts:    newPool(deps.Config.Join.Workers),
 		backlog:   newBacklog(deps.Config.Join.MaxBacklog),
 		pages:     pages,
+		moving:    make(chan struct{}, moveMost),
 
 		onTextState: deps.OnTextState,
 
@@ -291,13 +293,3 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 
 // Unwrap lets http.MaxBytesReader reach the connection.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}

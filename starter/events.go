@@ -122,21 +122,17 @@ func (d *Door) retryEvent(ctx context.Context, id, actor string) (tellingView, e
 	if err != nil && !errors.Is(err, launch.ErrNoOwner) {
 		return tellingView{}, err
 	}
-	for end := time.Now().Add(tellWait); ; {
-		now, err := d.readEvent(ctx, id)
-		if err != nil {
-			return tellingView{}, err
-		}
-		if now.State != contract.EventParked || now.ParkedAt != before.ParkedAt {
-			return now, nil
-		}
-		if time.Now().After(end) {
-			return now, tryLater(retrySoon, "%s was told and is still parked; repeat the request to see it tried", id)
-		}
-		if err := pause(ctx, movePoll); err != nil {
-			return now, err
-		}
+	var now tellingView
+	heard := false
+	err = watch(ctx, time.Now().Add(tellWait), func() (_ bool, err error) {
+		now, err = d.readEvent(ctx, id)
+		heard = err == nil && (now.State != contract.EventParked || now.ParkedAt != before.ParkedAt)
+		return heard, err
+	})
+	if err == nil && !heard {
+		err = tryLater(retrySoon, "%s was told and is still parked; repeat the request to see it tried", id)
 	}
+	return now, err
 }
 
 // readEvent reads the Event that a path names, as it is now.

@@ -3,6 +3,7 @@ package starter
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,13 +15,20 @@ import (
 
 const (
 	findTimeout = 10 * time.Second
-	findLines   = 20_000 // of each SKU's ledger, for what no index knows: some 200 ms
-	findMost    = 50     // holds and entries of one answer
+	findSeek    = 5 * time.Second // of it, to find out who is meant
+	findMost    = 50              // holds and entries of one answer
+
+	// Lines of ledgers, for what no index knows: of each SKU, of all together, and of
+	// each however many there are. A thousand take some 10 ms of the server.
+	findLines      = 20_000
+	findLinesAll   = 200_000
+	findLinesLeast = 200
 )
 
 // finding collects what a term stands for, then what happened to it.
 type finding struct {
 	d        *Door
+	seekFor  time.Duration
 	holds    []string
 	entries  []string
 	payments []string
@@ -46,11 +54,15 @@ func (d *Door) postFind(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), findTimeout)
 	defer cancel()
-	find := &finding{d: d, whole: true, story: []storyView{}, things: []thingView{}}
+	find := &finding{d: d, seekFor: findSeek, whole: true, story: []storyView{}, things: []thingView{}}
 	if err := find.seek(ctx, term); err != nil {
 		return err
 	}
-	if err := find.tell(ctx); err != nil {
+	switch err := find.tell(ctx); {
+	case err == nil:
+	case len(find.things) > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		find.whole, find.left = false, true // what is known by now helps more than nothing
+	default:
 		return err
 	}
 	// In one instant a line of a ledger comes first: the rest follows from it.
@@ -110,15 +122,26 @@ func (f *finding) seekWords(ctx context.Context, term string) error {
 	if err != nil {
 		return err
 	}
+	soon, cancel := context.WithTimeout(ctx, f.seekFor)
+	defer cancel()
 	for _, sku := range skus {
-		if err := f.seekIn(ctx, sku, term, persons); err != nil {
-			return err
+		if err := f.seekIn(soon, sku, term, persons, linesOfEach(len(skus))); err != nil {
+			if soon.Err() == nil || ctx.Err() != nil {
+				return err
+			}
+			f.whole = false
+			break
 		}
 	}
 	return nil
 }
 
-func (f *finding) seekIn(ctx context.Context, sku, term string, persons []string) error {
+// linesOfEach is how many lines of the ledger of each of n SKUs are read.
+func linesOfEach(n int) int {
+	return max(findLinesLeast, min(findLines, findLinesAll/max(n, 1)))
+}
+
+func (f *finding) seekIn(ctx context.Context, sku, term string, persons []string, most int) error {
 	for _, p := range persons {
 		id, err := f.d.gate.LiveEntry(ctx, sku, p)
 		if err != nil {
@@ -126,7 +149,7 @@ func (f *finding) seekIn(ctx context.Context, sku, term string, persons []string
 		}
 		f.entry(id)
 	}
-	lines, whole, err := f.d.gate.FindLines(ctx, sku, time.Time{}, findLines, func(l redis.LedgerLine) bool {
+	lines, whole, err := f.d.gate.FindLines(ctx, sku, time.Time{}, most, func(l redis.LedgerLine) bool {
 		return l.PaymentRef == term || l.Verb == "stock" && (l.RefID == term || l.OtherID == term) || slices.Contains(persons, l.Person)
 	})
 	if err != nil {
@@ -207,7 +230,7 @@ func (f *finding) tellLedgers(ctx context.Context, spans map[string]time.Time) e
 	}
 	slices.Sort(skus)
 	for _, sku := range skus {
-		lines, whole, err := f.d.gate.FindLines(ctx, sku, spans[sku], findLines, func(l redis.LedgerLine) bool {
+		lines, whole, err := f.d.gate.FindLines(ctx, sku, spans[sku], linesOfEach(len(skus)), func(l redis.LedgerLine) bool {
 			return l.Verb != "stock" && (slices.Contains(f.holds, l.RefID) || slices.Contains(f.entries, l.RefID) || slices.Contains(f.entries, l.OtherID))
 		})
 		if err != nil {

@@ -1,8 +1,11 @@
 package starter
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -116,4 +119,47 @@ func TestFindRefusesWhatIsNoTerm(t *testing.T) {
 	h.dir.err = errTemporalDown
 	a := h.call("POST", "/v1/find", map[string]any{"term": contract.PaymentID("a", "b")})
 	require.Equal(t, http.StatusServiceUnavailable, a.status, "not known is not nothing")
+}
+
+// slowLedgers are a gate of which a SKU's ledger takes too long.
+type slowLedgers struct {
+	Gate
+	slow string
+	most []int // lines that were asked for
+}
+
+func (g *slowLedgers) FindLines(ctx context.Context, sku string, since time.Time, most int, match func(redis.LedgerLine) bool) ([]redis.LedgerLine, bool, error) {
+	if g.most = append(g.most, most); sku == g.slow {
+		<-ctx.Done()
+		return nil, false, fmt.Errorf("%w: %w", redis.ErrUnavailable, ctx.Err())
+	}
+	return g.Gate.FindLines(ctx, sku, since, most, match)
+}
+
+// A shop of many SKUs with long ledgers gets an answer all the same: what was found in
+// the time that there is, and that not all was looked through.
+func TestFindEndsInTime(t *testing.T) {
+	h := newHouse(t, 1)
+	first, last := "A-"+h.sku, "Z-"+h.sku
+	h.put(first)
+	h.put(last)
+	customer := "customer of " + h.sku
+	hold := h.askHold("key-1", "customer", customer).hold(t)
+	g := &slowLedgers{Gate: h.door.gate, slow: last}
+	h.door.gate = g
+	find := &finding{d: h.door, seekFor: 100 * time.Millisecond, whole: true}
+	require.NoError(t, find.seek(t.Context(), customer))
+	require.Equal(t, []string{hold.HoldID}, find.holds)
+	require.False(t, find.whole)
+
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Error(t, (&finding{d: h.door, seekFor: time.Second}).seek(gone, customer), "the caller has gone")
+
+	for n, most := range map[int]int{0: findLines, 10: findLines, 11: 18_181, 100: 2000, 100_000: findLinesLeast} {
+		require.Equal(t, most, linesOfEach(n))
+	}
+	skus, err := h.door.skus.all(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, linesOfEach(len(skus)), g.most[0])
 }

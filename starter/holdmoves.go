@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	moveWait = 10 * time.Second // for a signal to show in the gate's record, also when the worker that had the hold has just gone
-	tellWait = 3 * time.Second  // for what an operator told a workflow to show: shorter than updateTimeout, which bounds the whole call
-	movePoll = 25 * time.Millisecond
+	moveWait = 10 * time.Second // for a signal and until it shows in the gate's record, also when the worker that had the hold has just gone
+	moveMost = 200              // requests that wait so; those beyond them look once
 )
 
 // postCheckout says that the shopper is paying: the hold is extended once.
@@ -181,24 +180,27 @@ func (d *Door) releaseAtGate(ctx context.Context, h redis.Hold, reason, actor st
 }
 
 // move signals the hold's workflow and waits a little until done holds of the
-// record. It answers the record as it is then.
+// record. It answers the record as it is then: the signal stays, whoever waits for it.
 func (d *Door) move(ctx context.Context, h redis.Hold, signal string, arg any, done func(redis.Hold) bool) (redis.HoldOutcome, error) {
 	last := redis.HoldOutcome{Hold: h}
-	sent, cancel := context.WithTimeout(ctx, updateTimeout)
+	end := time.Now().Add(moveWait)
+	sent, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	if err := d.launcher.Signal(sent, h.ID, signal, arg); err != nil {
 		return last, err
 	}
-	for end := time.Now().Add(moveWait); ; {
+	select {
+	case d.moving <- struct{}{}:
+		defer func() { <-d.moving }()
+	default: // no worker has moved anything for a while
+		end = time.Now()
+	}
+	return last, watch(ctx, end, func() (bool, error) {
 		out, ok, err := d.readWhole(ctx, h.SKU, h.ID)
 		if err != nil || !ok {
-			return last, err
+			return true, err
 		}
-		if last = out; done(out.Hold) || time.Now().After(end) {
-			return last, nil
-		}
-		if err := pause(ctx, movePoll); err != nil {
-			return last, err
-		}
-	}
+		last = out
+		return done(out.Hold), nil
+	})
 }

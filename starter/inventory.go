@@ -46,10 +46,7 @@ type eventView struct {
 	Stock   any    `json:"stock,omitempty"`
 }
 
-const (
-	eventWait = 2 * time.Second // for the gate's decision
-	eventPoll = 25 * time.Millisecond
-)
+const eventWait = 2 * time.Second // for the gate's decision
 
 // postInventory takes a stock event of the shop. The book records it first, so
 // that it is applied even when the gate cannot now.
@@ -206,14 +203,13 @@ func (d *Door) eventOutcome(ctx context.Context, sku, eventID string) (redis.Sto
 }
 
 // awaitEvent looks for the decision until ctx ends.
-func (d *Door) awaitEvent(ctx context.Context, sku, eventID string) (redis.StockOutcome, bool, error) {
-	for {
-		out, decided, err := d.eventOutcome(ctx, sku, eventID)
-		if decided || err != nil {
-			return out, decided, err
-		}
-		if pause(ctx, eventPoll) != nil {
-			return out, false, nil
-		}
+func (d *Door) awaitEvent(ctx context.Context, sku, eventID string) (out redis.StockOutcome, decided bool, err error) {
+	err = watch(ctx, time.Now().Add(eventWait), func() (bool, error) {
+		out, decided, err = d.eventOutcome(ctx, sku, eventID)
+		return decided, err
+	})
+	if ctx.Err() != nil && !decided {
+		err = nil // not decided yet
 	}
+	return out, decided, err
 }

@@ -113,12 +113,8 @@ func (d *Door) putPolicy(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), updateTimeout)
 	defer cancel()
-	sku, err := d.skus.bySKU(ctx, r.PathValue("sku"))
-	if err != nil {
-		return err
-	}
 	req := contract.PolicyRequest{Policy: &policy, Versions: versions, Actor: callerOf(ctx)}
-	id, err := d.updateID(ctx, r, sku, req)
+	sku, id, err := d.updateOf(ctx, r, req)
 	if err != nil {
 		return err
 	}

@@ -148,13 +148,12 @@ func (d *Door) settleRefund(ctx context.Context, id string, told contract.Refund
 	case err != nil:
 		return view, err
 	}
-	for end := time.Now().Add(tellWait); time.Now().Before(end); {
-		if view, err = d.readRefund(ctx, id); err != nil || settled(view.State) {
-			return settledView(view, err)
-		}
-		if err := pause(ctx, movePoll); err != nil {
-			return view, err
-		}
+	err = watch(ctx, time.Now().Add(tellWait), func() (bool, error) {
+		view, err = d.readRefund(ctx, id)
+		return settled(view.State), err
+	})
+	if err != nil || settled(view.State) {
+		return settledView(view, err)
 	}
 	return view, tryLater(retrySoon, "%s was told and is still %s; repeat the request to see it settled", id, view.State)
 }

@@ -141,6 +141,15 @@ func isCheckoutURL(raw string) bool {
 	return strings.HasPrefix(raw, u.Scheme+"://"+u.Host)
 }
 
+// updateOf reads the SKU of the path, which must exist, and names an update of its book.
+func (d *Door) updateOf(ctx context.Context, r *http.Request, request any) (sku, id string, err error) {
+	if sku, err = d.skus.bySKU(ctx, r.PathValue("sku")); err != nil {
+		return "", "", err
+	}
+	id, err = d.updateID(ctx, r, sku, request)
+	return sku, id, err
+}
+
 // updateID names an update at a workflow: the same for the same Idempotency-Key
 // of a caller, who may use it for this one request only; fresh without one.
 func (d *Door) updateID(ctx context.Context, r *http.Request, sku string, request any) (string, error) {
@@ -206,12 +215,8 @@ func (d *Door) pauseStock(pausing bool) handlerFunc {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), updateTimeout)
 		defer cancel()
-		sku, err := d.skus.bySKU(ctx, r.PathValue("sku"))
-		if err != nil {
-			return err
-		}
 		req := contract.PauseRequest{Paused: pausing, Actor: callerOf(ctx)}
-		id, err := d.updateID(ctx, r, sku, req)
+		sku, id, err := d.updateOf(ctx, r, req)
 		if err != nil {
 			return err
 		}
