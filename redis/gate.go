@@ -125,7 +125,7 @@ func (g *Gate) Join(ctx context.Context, req JoinRequest) (JoinOutcome, error) {
 	if err := invalid("join", named("entry id", req.EntryID), named("person", req.Person), within("units", req.Units, 1, mostUnits)); err != nil {
 		return JoinOutcome{}, err
 	}
-	r, err := g.run(ctx, verbJoin, req.SKU, req.EntryID, req.Person, req.Units, req.Sealed, startDelay.Milliseconds())
+	r, err := g.run(ctx, verbJoin, req.SKU, req.EntryID, req.Person, req.Units, req.Sealed, startDelay.Milliseconds(), req.Language)
 	if err != nil {
 		return JoinOutcome{}, err
 	}

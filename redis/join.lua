@@ -1,6 +1,7 @@
 -- join: a place at the end of the line.
 -- ARGV +1 entry id, +2 person, +3 units, +4 sealed input, +5 ms until its start
--- is due in the outbox (the door starts it sooner itself).
+-- is due in the outbox (the door starts it sooner itself), +6 the language of its
+-- pages or "".
 -- Answers {verdict, wake, position, backlog, record, entry id, created}. A
 -- person with a live entry gets that one: nothing changes.
 if SHUT then return SHUT end
@@ -13,6 +14,7 @@ if not e then
   if ENDED then return finish_entry('sale-ended', id) end
   local arrival = stamp()
   e = { 'waiting', num(3), person, int(arrival), 0, '', 0, 0, 0, 0, 0, S.epoch }
+  if arg(6) ~= '' then e[E_LANGUAGE] = arg(6) end
   put_entry(id, e)
   redis.call('HSET', K_PEOPLE, person, id)
   redis.call('ZADD', K_FRESH, int(arrival), id)

@@ -96,6 +96,24 @@ func TestSimultaneousJoinsHaveStrictlyGrowingArrivals(t *testing.T) {
 	require.Len(t, seen, 100)
 }
 
+// The language of an entry's pages stays on its record, whatever happens to it.
+func TestAnEntryKeepsItsLanguage(t *testing.T) {
+	f := open(t, 0)
+	id := f.id(contract.EntryID)
+	out := must[JoinOutcome](f)(f.g.Join(t.Context(), JoinRequest{SKU: f.sku, EntryID: id, Person: "p", Units: 1, Language: "de"}))
+	require.Equal(t, "de", out.Entry.Language)
+	again := must[JoinOutcome](f)(f.g.Join(t.Context(), JoinRequest{SKU: f.sku, EntryID: f.id(contract.EntryID), Person: "p", Units: 1, Language: "en"}))
+	require.Equal(t, "de", again.Entry.Language, "a repeat changes nothing")
+	f.ack(id)
+	f.restock("r1", 1)
+	require.Equal(t, "de", f.entry(id).Language)
+	require.Equal(t, OK, f.lapseNotTold(f.offered(id)).Verdict)
+	require.Equal(t, "de", f.entry(id).Language)
+	f.leave(id, contract.EntryLeft)
+	require.Equal(t, "de", f.entry(id).Language)
+	require.Empty(t, f.joinAs("q", 1).Entry.Language)
+}
+
 func TestAnUnacknowledgedEntryKeepsItsTurnForOneLease(t *testing.T) {
 	f := open(t, 1)
 	late := f.joinAs("late", 1).Entry.ID

@@ -46,6 +46,7 @@ local H_AMOUNT, H_CURRENCY, H_ENDED, H_REASON, H_REF, H_REFUNDED = 15, 16, 17, 1
 local H_RETURNED, H_RETAKEN = 21, 22 -- 23 is the cart, which no script reads
 local E_STATE, E_UNITS, E_PERSON, E_ARRIVAL, E_ACK, E_HOLD = 1, 2, 3, 4, 5, 6
 local E_GEN, E_MISSED, E_LEAVING, E_ENDED, E_VERSION, E_EPOCH = 7, 8, 9, 10, 11, 12
+local E_LANGUAGE = 13 -- of its pages; most have none
 
 local function new_hold(state, units, person, entry, gen, deadline, cart)
   return { state, units, person, entry, gen, NOW, deadline, 0, 0, 0, 0, 0, 0, 0, '', '', 0, '', '', 0, 0, 0, cart or '' }

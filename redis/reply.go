@@ -130,8 +130,12 @@ func parseEntry(sku, id, raw string, position int64) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
+	language := ""
+	if len(r) > 12 {
+		language = r.str(13)
+	}
 	return Entry{
-		ID: id, SKU: sku,
+		ID: id, SKU: sku, Language: language,
 		State: contract.EntryState(r.str(1)), Units: r.int(2), Person: r.str(3), JoinedAt: time.UnixMicro(r.int(4)).UTC(),
 		Acknowledged: r.int(5) == 1, HoldID: r.str(6), Generation: r.int(7), Missed: r.int(8), Leaving: r.int(9) == 1, EndedAt: at(r.int(10)),
 		Version: r.int(11), Position: position,

@@ -42,6 +42,9 @@ type JoinRequest struct {
 	Person  string
 	Units   int64
 	Sealed  []byte
+	// Language is that of the entry's pages, a tag such as "de"; "" leaves it to
+	// their reader.
+	Language string
 }
 
 // JoinOutcome answers Join. Backlog is the number of entries not yet

@@ -160,9 +160,10 @@ type Entry struct {
 	JoinedAt     time.Time
 	EndedAt      time.Time
 	Acknowledged bool
-	Missed       int64 // turns
-	Leaving      bool  // left while its hold ran on
-	Position     int64 // from 1; 0 when it is not in the line
+	Missed       int64  // turns
+	Leaving      bool   // left while its hold ran on
+	Language     string // of its pages; "" when that is left to their reader
+	Position     int64  // from 1; 0 when it is not in the line
 	Version      int64
 }
 

@@ -246,6 +246,7 @@ func TestEveryPageInABrowser(t *testing.T) {
 			b.Eval(t, `document.documentElement.lang`, &lang)
 			require.Equal(t, "de", lang)
 			b.fits("in German")
+			require.Empty(t, b.Axe(t), "in German")
 			if s.more {
 				b.picture("page-" + s.name + "-de")
 			}

@@ -16,6 +16,7 @@ func (d *Door) entryPage(rw http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	d.pages.speak(r, e)
 	s, err := d.standOf(ctx, d.pages.of(r), pageOf(r), []contract.Line{{SKU: e.SKU, Quantity: e.Units}})
 	if err != nil {
 		return err
@@ -139,6 +140,7 @@ func (d *Door) againForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	d.pages.speak(r, e)
 	if e.State.Live() {
 		return seeOther(w, "/w/"+id)
 	}

@@ -66,31 +66,25 @@ func (d *Door) holdPage(rw http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	e, err := d.entryOf(r, out.Hold)
+	if err != nil {
+		return err
+	}
 	s, err := d.standOf(r.Context(), d.pages.of(r), pageOf(r), linesOf(out.Hold))
 	if err != nil {
 		return err
 	}
-	c, err := d.holdCard(r.Context(), s, out.Hold)
+	c, err := d.holdCard(r.Context(), s, out.Hold, e)
 	if err != nil {
 		return err
 	}
 	return d.renderCard(rw, s.w, s.product.Title, c, s.about, http.StatusOK)
 }
 
-// holdCard says how a hold stands.
-func (d *Door) holdCard(ctx context.Context, s *stand, h redis.Hold) (card, error) {
+// holdCard says how a hold stands; the entry is the zero one for a walk-in.
+func (d *Door) holdCard(ctx context.Context, s *stand, h redis.Hold, entry redis.Entry) (card, error) {
 	if h.Cart != nil {
 		s.cart()
-	}
-	var entry redis.Entry
-	if h.EntryID != "" {
-		e, ok, err := d.gate.ReadEntry(ctx, h.SKU, h.EntryID)
-		if err != nil {
-			return card{}, err
-		}
-		if ok {
-			entry = e
-		}
 	}
 	var c card
 	switch h.State {

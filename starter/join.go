@@ -56,7 +56,7 @@ func (d *Door) join(ctx context.Context, j joining) (redis.JoinOutcome, error) {
 	if err != nil {
 		return redis.JoinOutcome{}, err
 	}
-	out, err := d.gate.Join(ctx, redis.JoinRequest{SKU: j.SKU, EntryID: in.EntryID, Person: in.Person, Units: j.Quantity, Sealed: sealed})
+	out, err := d.gate.Join(ctx, redis.JoinRequest{SKU: j.SKU, EntryID: in.EntryID, Person: in.Person, Units: j.Quantity, Sealed: sealed, Language: d.pages.named(j.Locale)})
 	if err != nil {
 		return out, err
 	}

@@ -71,6 +71,10 @@ func (d *Door) linkPage(w http.ResponseWriter, r *http.Request) error {
 
 func (d *Door) renderLink(rw http.ResponseWriter, r *http.Request, l link) error {
 	ctx, h := r.Context(), l.hold
+	e, err := d.entryOf(r, h)
+	if err != nil {
+		return err
+	}
 	s, err := d.standOf(ctx, d.pages.of(r), pageOf(r), linesOf(h))
 	if err != nil {
 		return err
@@ -79,10 +83,6 @@ func (d *Door) renderLink(rw http.ResponseWriter, r *http.Request, l link) error
 	status := http.StatusOK
 	switch l.kind() {
 	case linkOffer, linkPastDue:
-		e, _, rerr := d.gate.ReadEntry(ctx, h.SKU, h.EntryID)
-		if rerr != nil {
-			return rerr
-		}
 		if l.expired {
 			status = http.StatusGone
 			c, err = d.endedCard(ctx, s, h, e, told{"", s.w.say("end_pastdue")})
@@ -93,12 +93,25 @@ func (d *Door) renderLink(rw http.ResponseWriter, r *http.Request, l link) error
 		status = http.StatusGone
 		fallthrough
 	default:
-		c, err = d.holdCard(ctx, s, h)
+		c, err = d.holdCard(ctx, s, h, e)
 	}
 	if err != nil {
 		return err
 	}
 	return d.renderCard(rw, s.w, s.product.Title, c, s.about, status)
+}
+
+// entryOf reads the entry of a hold, the zero one when it has none or that is gone,
+// and makes the page speak its language.
+func (d *Door) entryOf(r *http.Request, h redis.Hold) (redis.Entry, error) {
+	if h.EntryID == "" {
+		return redis.Entry{}, nil
+	}
+	e, _, err := d.gate.ReadEntry(r.Context(), h.SKU, h.EntryID)
+	if err == nil {
+		d.pages.speak(r, e)
+	}
+	return e, err
 }
 
 // pressCard is the offer with its button. The button stays while the offer is
@@ -125,6 +138,9 @@ func (d *Door) pressForm(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	l, err := d.readLink(ctx, r.PathValue("token"))
 	if err != nil {
+		return err
+	}
+	if _, err := d.entryOf(r, l.hold); err != nil { // for the words of a refusal
 		return err
 	}
 	_, about, err := d.gate.Snapshot(ctx, l.hold.SKU)

@@ -120,6 +120,7 @@ func seeOther(w http.ResponseWriter, to string) error {
 // page serves a page; a problem becomes a page as well.
 func (d *Door) page(h handlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = speaking(r)
 		err := h(w, r)
 		if err == nil {
 			return

@@ -1,11 +1,13 @@
 package starter
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"golang.org/x/text/number"
 
 	"holdfast/contract"
+	"holdfast/redis"
 )
 
 // pageLocales are the languages that pages speak; each has a file in pages/words.
@@ -77,15 +80,48 @@ func parsePages(shop string) (*languages, error) {
 // again: on a slow line they are most of a page.
 const headerPart = "Holdfast-Part"
 
-// of answers the words that a browser asks for, or the shop's.
+// of answers the words of the entry that a page is about, else those that the browser
+// asks for, else the shop's.
 func (l *languages) of(r *http.Request) *words {
 	w := *l.all[0] // also when the header is none that a browser sends
-	if wanted, _, err := language.ParseAcceptLanguage(r.Header.Get("Accept-Language")); err == nil {
+	if own, _ := r.Context().Value(spokenKey{}).(*string); own != nil && *own != "" {
+		w = *l.all[slices.IndexFunc(l.all, func(w *words) bool { return w.tag == *own })]
+	} else if wanted, _, err := language.ParseAcceptLanguage(r.Header.Get("Accept-Language")); err == nil {
 		_, i, _ := l.matcher.Match(wanted...)
 		w = *l.all[i]
 	}
 	w.part = r.Header.Get(headerPart) != ""
 	return &w
+}
+
+type spokenKey struct{}
+
+// speaking lets a page learn its language while it is made: which entry it is about
+// is known only then.
+func speaking(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), spokenKey{}, new(string)))
+}
+
+// speak makes the page that answers r one in the language of an entry, if that has one.
+func (l *languages) speak(r *http.Request, e redis.Entry) {
+	own, _ := r.Context().Value(spokenKey{}).(*string)
+	if own != nil && slices.ContainsFunc(l.all, func(w *words) bool { return w.tag == e.Language }) {
+		*own = e.Language
+	}
+}
+
+// named is the language of the pages for somebody who said which one they read; ""
+// when the pages do not speak it, and when nothing was said.
+func (l *languages) named(locale string) string {
+	tag, err := language.Parse(locale)
+	if err != nil {
+		return ""
+	}
+	_, i, sure := l.matcher.Match(tag)
+	if sure == language.No {
+		return ""
+	}
+	return l.all[i].tag
 }
 
 // localeOf is the language that a browser asks for first, for the texts; "" when

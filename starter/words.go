@@ -72,7 +72,7 @@ func (w *words) entryEnding(e redis.Entry, h *redis.Hold) told {
 // it did not work.
 var problemWords = map[string]string{
 	unknownSKU: "unknown_sku", unknownLink: "unknown_link", unknownEntry: "unknown_page", unknownHold: "unknown_page",
-	paused: "paused", saleEnded: "ended", unavailable: "unavailable", "opted-out": "opted_out",
+	paused: "paused", saleEnded: "ended", unavailable: "unavailable", "opted-out": "opted_out", limitReached: "at_limit",
 	soldOut: "end_refused", reservedForLine: "end_refused",
 }
 
@@ -93,7 +93,7 @@ func (w *words) problemCard(p *Problem, from string) card {
 	case "unavailable":
 		c.Mood, c.Again = moodWait, max(againSoon, int(p.retryAfter/time.Second))
 		fallthrough
-	case "crowd", "limit", "paused", "opted_out", "problem":
+	case "crowd", "limit", "at_limit", "paused", "opted_out", "problem":
 		c.from, c.Main = from, &action{Label: w.say("retry"), URL: from}
 	}
 	return c

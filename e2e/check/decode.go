@@ -12,7 +12,7 @@ import (
 // Records are JSON arrays; docs/architecture.md lists their members.
 
 func decodeHold(raw string) (Hold, error) {
-	r, err := newRecord(raw, 23)
+	r, err := newRecord(raw, 23, 23)
 	if err != nil {
 		return Hold{}, fmt.Errorf("hold: %w", err)
 	}
@@ -35,7 +35,7 @@ func decodeHold(raw string) (Hold, error) {
 }
 
 func decodeEntry(raw string) (Entry, error) {
-	r, err := newRecord(raw, 12)
+	r, err := newRecord(raw, 12, 13)
 	if err != nil {
 		return Entry{}, fmt.Errorf("entry: %w", err)
 	}
@@ -52,13 +52,13 @@ type record struct {
 	err     error
 }
 
-func newRecord(raw string, members int) (*record, error) {
+func newRecord(raw string, least, most int) (*record, error) {
 	r := &record{}
 	if err := json.Unmarshal([]byte(raw), &r.members); err != nil {
 		return nil, fmt.Errorf("%w in %q", err, raw)
 	}
-	if len(r.members) != members {
-		return nil, fmt.Errorf("%d members in place of %d in %q", len(r.members), members, raw)
+	if n := len(r.members); n < least || n > most {
+		return nil, fmt.Errorf("%d members in place of %d to %d in %q", n, least, most, raw)
 	}
 	return r, nil
 }
