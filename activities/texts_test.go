@@ -289,6 +289,13 @@ func TestAnEntryLearnsWhatKeepsItsText(t *testing.T) {
 		{Why: contract.WhySenderDown}, {Why: contract.WhyRateLimited, Until: midnight}, {Why: contract.WhySenderDown},
 	}, p.waits, "each cause once, and no word of what the first attempt met")
 
+	for retry, told := range map[time.Duration]int{0: 0, 5 * time.Second: 0, 6 * time.Second: 1, time.Minute: 1} {
+		p := &phoneBook{told: ok, err: &sms.Error{Class: sms.Later, Status: 429, RetryAfter: retry}}
+		_, err := p.run(t, offerText, offerInput())
+		require.Error(t, err)
+		require.Len(t, p.waits, told, "a first attempt whose second comes in %s", retry)
+	}
+
 	for range 40 { // a provider that never says the same twice
 		for _, p.err = range []error{down, budget} {
 			_, err := p.run(t, offerText, offerInput())

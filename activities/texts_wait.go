@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 
@@ -14,6 +15,9 @@ import (
 // answer changes each time must not fill its history.
 const waitsMost = 20
 
+// soonAgain is how soon a second attempt comes that an entry need not hear of.
+const soonAgain = 5 * time.Second
+
 // waitsTold is what an entry was told, from attempt to attempt.
 type waitsTold struct {
 	Last  contract.TextWait `json:"last"`
@@ -21,10 +25,10 @@ type waitsTold struct {
 }
 
 // waits tells the entry what keeps the text of its offer, once for each cause. The
-// attempts themselves leave no trace in its history, however long they go on. What
-// passes at the second attempt is not worth a word.
+// attempts themselves leave no trace in its history, however long they go on. What may
+// pass at the second attempt, and that one soon, is not worth a word.
 func (a *Texts) waits(ctx context.Context, t sms.Text, refusal *sms.Error) {
-	if t.Cause != sms.CauseOffer || refusal.Class == sms.Later && activity.GetInfo(ctx).Attempt == 1 {
+	if t.Cause != sms.CauseOffer || refusal.Class == sms.Later && activity.GetInfo(ctx).Attempt == 1 && refusal.RetryAfter <= soonAgain {
 		return
 	}
 	wait := contract.TextWait{Why: contract.WhySenderDown, Until: refusal.Until}

@@ -51,6 +51,7 @@ type whyAnswer struct {
 	Data []struct {
 		Why     string `json:"why"`
 		EntryID string `json:"entry_id"`
+		More    int    `json:"more"`
 		Detail  string `json:"detail"`
 		Do      string `json:"do"`
 		Until   string `json:"until"`
@@ -65,7 +66,11 @@ func (w whyAnswer) print(out io.Writer, of string) error {
 	for _, r := range w.Data {
 		line := r.Why
 		if r.EntryID != "" && r.EntryID != of {
-			line += " (" + r.EntryID + ")"
+			line += " (" + r.EntryID
+			if r.More > 0 {
+				line += fmt.Sprintf(" and %d more", r.More)
+			}
+			line += ")"
 		}
 		line += ": " + r.Detail
 		if r.Until != "" {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"net/http"
@@ -30,6 +31,9 @@ const (
 	mostInput  = 64 << 10 // bytes of the book, however long the line
 )
 
+// restock is for trying other sizes: `go test -run ABigRestock ./e2e -restock 1000`.
+var restock = flag.Int("restock", 0, "units of the big restock, for twice as many people; 0: as the form has it")
+
 // A restock for half of a long line, through the stand-in of Twilio, with a worker that
 // is killed twice in the middle. Who is told is the first half, in the order of their
 // arrival, each once, and each window starts at its own text.
@@ -37,6 +41,9 @@ func TestABigRestock(t *testing.T) {
 	units, people := 300, 600
 	if long() {
 		units, people = 10_000, 20_000
+	}
+	if *restock > 0 {
+		units, people = *restock, 2**restock
 	}
 	bigRestock(t, units, people)
 }

@@ -80,9 +80,18 @@ type Directory interface {
 	Payment(ctx context.Context, id string) (run PaymentRun, ok bool, err error)
 	// Offered lists ids of open entries of a SKU that have an offer, newest first.
 	Offered(ctx context.Context, sku string, limit int) (ids []string, err error)
+	// TextQueue says how the queue of texts stands.
+	TextQueue(ctx context.Context) (TextQueue, error)
 	// Events lists ids of events that the shop has not taken, newest first; state
 	// may be empty.
 	Events(ctx context.Context, state string, limit int, cursor []byte) (ids []string, next []byte, err error)
+}
+
+// TextQueue is the queue of texts that Temporal hands to workers, as fast as they may
+// be sent.
+type TextQueue struct {
+	Waiting int64 // texts, about
+	Polled  bool  // a worker asks for them
 }
 
 // PaymentRun is what Temporal itself knows of a run of a Payment.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -16,7 +18,28 @@ import (
 )
 
 // visibility is the Directory over a Temporal client.
-type visibility struct{ c client.Client }
+type visibility struct {
+	c         client.Client
+	namespace string
+}
+
+// pollerAge is how long ago a worker that polls may have asked last: each ask waits
+// up to a minute. Temporal lists one that has gone for five minutes.
+const pollerAge = 2 * time.Minute
+
+func (v visibility) TextQueue(ctx context.Context) (TextQueue, error) {
+	out, err := v.c.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+		Namespace: v.namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: contract.SMSTaskQueue}, TaskQueueType: enumspb.TASK_QUEUE_TYPE_ACTIVITY, ReportStats: true,
+	})
+	if err != nil {
+		return TextQueue{}, fmt.Errorf("describe the queue of texts: %w", err)
+	}
+	q := TextQueue{Waiting: out.GetStats().GetApproximateBacklogCount()}
+	for _, p := range out.GetPollers() {
+		q.Polled = q.Polled || time.Since(p.GetLastAccessTime().AsTime()) < pollerAge
+	}
+	return q, nil
+}
 
 const running = " AND ExecutionStatus='Running'"
 

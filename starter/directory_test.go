@@ -51,7 +51,7 @@ func TestPaymentRunsOfVisibility(t *testing.T) {
 		}},
 	}
 	temporal := &payments{info: info}
-	v := visibility{temporal}
+	v := visibility{temporal, "shop"}
 	want := PaymentRun{ID: "payment_1", RunID: "run", SKU: "CHAIR", State: "parked", StartedAt: paidAt}
 	yes, no := true, false
 	for _, c := range []struct {

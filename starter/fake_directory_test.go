@@ -24,7 +24,10 @@ type directory struct {
 	listed []string              // what Payments and Events were asked
 	offers []string              // ids of entries
 	events []string              // ids
+	texts  TextQueue
 }
+
+func (d *directory) TextQueue(context.Context) (TextQueue, error) { return d.texts, d.err }
 
 func (d *directory) Events(_ context.Context, state string, limit int, cursor []byte) ([]string, []byte, error) {
 	d.listed = append(d.listed, fmt.Sprintf("events %q %d %q", state, limit, cursor))

@@ -48,7 +48,11 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 		return err
 	}
 	defer temporal.Close()
-	gate, directory := connect.Gate(cfg, rdb, log, connect.Observed(counts)), visibility{temporal}
+	namespace, err := connect.Namespace(cfg)
+	if err != nil {
+		return err
+	}
+	gate, directory := connect.Gate(cfg, rdb, log, connect.Observed(counts)), visibility{temporal, namespace}
 	door, err := New(Deps{
 		Config: cfg, Keys: ring, Gate: gate, Launcher: launch.New(temporal), Directory: directory,
 		Payments: port, Limits: limits.New(rdb), Metrics: counts.Handler(), OnTextState: counts.TextState, Log: log,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"holdfast/contract"
@@ -19,11 +20,18 @@ const (
 	whyHeads   = 10              // of the line, named one by one
 	whyOffers  = 20              // of those offered, whose texts are looked at
 	whyTimeout = 4 * time.Second // for all workflows together
+
+	// A text that no attempt has spoken of is on its way for so long after its offer,
+	// and in the hands of the sender for so long after the gate was told: there it may
+	// wait up to ten seconds for its turn.
+	textSoon   = 5 * time.Second
+	textInHand = 15 * time.Second
 )
 
 type reasonView struct {
 	Why     contract.Why `json:"why"`
 	EntryID string       `json:"entry_id,omitempty"`
+	More    int          `json:"more,omitempty"` // others that the same keeps, of those looked at
 	Detail  string       `json:"detail"`
 	Do      string       `json:"do"`
 	Until   string       `json:"until,omitempty"`
@@ -70,7 +78,7 @@ func (d *Door) writeWhy(w http.ResponseWriter, r *http.Request, sku, entryID str
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), whyTimeout)
 	defer cancel()
-	a := asker{door: d, ctx: ctx, sku: sku, Standing: st}
+	a := asker{door: d, ctx: ctx, sku: sku, Standing: st, texts: sync.OnceValues(func() (TextQueue, error) { return d.directory.TextQueue(ctx) })}
 	switch {
 	case entryID == "":
 		a.line()
@@ -94,6 +102,7 @@ type asker struct {
 	sku       string
 	reasons   []reasonView
 	happening string
+	texts     func() (TextQueue, error) // asked once
 }
 
 func (a *asker) say(r reasonView) { a.reasons = append(a.reasons, r) }
@@ -192,7 +201,37 @@ func (a *asker) untold(id string, in redis.Place, o owner) {
 		a.say(noWorkflow(id, "has not acknowledged the offer"))
 	case o.TextWaits != nil:
 		a.say(textWaits(id, *o.TextWaits, o.OfferUntil))
+	case a.Hold != nil:
+		if r := a.silently(id, *a.Hold); r != nil {
+			a.say(*r)
+		}
 	}
+}
+
+// silently says what keeps a text that nothing has been heard of: before its first
+// attempt it is in the queue, which says nothing to the entry. nil: it is on its way,
+// or a pause or the end of the sale keeps it.
+func (a *asker) silently(id string, h redis.Hold) *reasonView {
+	now := a.Counters.AsOf
+	switch {
+	case a.Counters.Paused || a.Counters.Ended || h.State != contract.HoldOffered || !h.SentAt.IsZero():
+		return nil
+	case !h.ToldAt.IsZero() && now.Sub(h.ToldAt) >= textInHand:
+		r := noAnswer(id)
+		return &r
+	case !h.ToldAt.IsZero() || now.Sub(h.OfferedAt) < textSoon:
+		return nil
+	}
+	q, err := a.texts()
+	r := inQueue(id, q, a.door.cfg.SMS)
+	switch {
+	case err != nil:
+		a.door.log.Warn("the queue of texts cannot be looked at", "error", err)
+		r = noTemporal()
+	case !q.Polled:
+		r = nobodySends(id)
+	}
+	return &r
 }
 
 func (a *asker) waiting(e redis.Waiter) {
@@ -294,10 +333,16 @@ func (a *asker) offers() []reasonView {
 		switch {
 		case o.silent:
 			r = noWorkflow(id, "does not answer")
-		case !o.gone && o.State == contract.EntryOffered && !o.OfferSent && o.TextWaits != nil:
+		case o.gone || o.State != contract.EntryOffered || o.OfferSent:
+			return nil, nil // told, or over since
+		case o.TextWaits != nil:
 			r = textWaits(id, *o.TextWaits, o.OfferUntil)
 		default:
-			return nil, nil // told, on its way, or over since
+			h, ok, err := a.door.gate.ReadHold(a.ctx, a.sku, o.HoldID)
+			if err != nil || !ok {
+				return nil, err
+			}
+			return a.silently(id, h.Hold), nil
 		}
 		return &r, nil
 	})
@@ -307,5 +352,21 @@ func (a *asker) offers() []reasonView {
 	for _, v := range found {
 		list = append(list, *v.(*reasonView))
 	}
-	return list
+	return together(list)
+}
+
+// together makes one of the reasons that say the same of several entries.
+func together(list []reasonView) []reasonView {
+	var out []reasonView
+	for _, r := range list {
+		same := func(o reasonView) bool {
+			return o.Why == r.Why && o.Detail == r.Detail && o.Do == r.Do && o.Until == r.Until
+		}
+		if i := slices.IndexFunc(out, same); i >= 0 {
+			out[i].More++
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
 }

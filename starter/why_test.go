@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -257,6 +258,76 @@ func TestWhyTheTextWaits(t *testing.T) {
 			h.knows(id, contract.EntryStatus{TextWaits: &contract.TextWait{Why: why, Until: until}, OfferUntil: &passes})
 			require.Equal(t, why == contract.WhyQuietHours, strings.Contains(h.why(id).Data[0].Do, "2027-03-14T12:00:00.000Z"))
 		})
+	}
+}
+
+// A text that nothing has been heard of: before its first attempt it says nothing to
+// its entry. The gate's clock tells how long.
+func TestWhyATextSaysNothing(t *testing.T) {
+	h := newHouse(t, 0)
+	h.cfg.SMS.Provider, h.cfg.SMS.SegmentsPerSecond = "twilio", 2.5
+	first, second := h.waits(1), h.waits(2)
+	h.restock(2)
+	hold := h.knows(first, contract.EntryStatus{})
+	h.knows(second, contract.EntryStatus{})
+	h.dir.texts = TextQueue{Waiting: 300, Polled: true}
+	require.Empty(t, h.why(first).Data, "it is on its way")
+	require.Empty(t, h.why().Data)
+
+	h.older(6 * time.Second)
+	v := h.why(first)
+	require.Equal(t, []contract.Why{contract.WhyRateLimited}, v.words())
+	require.Contains(t, v.Data[0].Detail, "with some 300 texts; at most 2.5 segments go out a second")
+	require.Contains(t, v.Happening, "was not told of it yet")
+	v = h.why()
+	require.Equal(t, []contract.Why{contract.WhyRateLimited}, v.words(), "one reason for both")
+	require.Equal(t, 1, v.Data[0].More)
+	_, out, _ := h.operator("why", h.sku)
+	require.Contains(t, out, "rate-limited ("+v.Data[0].EntryID+" and 1 more): the text waits for its turn")
+
+	h.dir.texts.Polled = false
+	v = h.why(first)
+	require.Equal(t, []contract.Why{contract.WhySenderDown}, v.words())
+	require.Contains(t, v.Data[0].Detail, "no worker takes texts")
+	h.dir.err = errTemporalDown
+	require.Equal(t, []contract.Why{contract.WhyNoWorkflow}, h.why(first).words())
+	h.dir.err = nil
+
+	// In the hands of the sender, for a while, and then for too long.
+	_, err := h.gate.Told(t.Context(), redis.ToldRequest{SKU: h.sku, HoldID: hold, Window: 15 * time.Minute, SentGrace: time.Minute, MaxAge: time.Hour})
+	require.NoError(t, err)
+	require.Empty(t, h.why(first).Data)
+	h.older(15 * time.Second)
+	v = h.why(first)
+	require.Equal(t, []contract.Why{contract.WhySenderDown}, v.words())
+	require.Contains(t, v.Data[0].Detail, "has not answered yet")
+
+	paused := true
+	h.settings(redis.SettingsRequest{Paused: &paused})
+	require.Equal(t, []contract.Why{contract.WhyPaused}, h.why(first).words(), "a pause keeps it, not the queue")
+	paused = false
+	h.settings(redis.SettingsRequest{Paused: &paused})
+	h.knows(first, contract.EntryStatus{OfferSent: true})
+	require.Empty(t, h.why(first).Data)
+}
+
+// older makes all that the SKU's holds remember so much older.
+func (h *house) older(by time.Duration) {
+	h.t.Helper()
+	key := "hf:{" + h.sku + "}:holds"
+	all, err := shared.HGetAll(h.t.Context(), key).Result()
+	require.NoError(h.t, err)
+	for id, raw := range all {
+		var record []any
+		require.NoError(h.t, json.Unmarshal([]byte(raw), &record))
+		for _, place := range []int{9, 10} { // offered, told
+			if at := record[place-1].(float64); at > 0 {
+				record[place-1] = int64(at) - by.Milliseconds()
+			}
+		}
+		put, err := json.Marshal(record)
+		require.NoError(h.t, err)
+		require.NoError(h.t, shared.HSet(h.t.Context(), key, id, put).Err())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/config"
 	"holdfast/contract"
 	"holdfast/redis"
 )
@@ -93,6 +94,35 @@ func textWaits(entryID string, w contract.TextWait, passes *time.Time) reasonVie
 		r.Detail, r.Do = "the provider takes no texts of ours", "see the worker's log, then the account at the provider; texts go on by themselves"
 	}
 	return r
+}
+
+// inQueue is a text that no worker has had in hand.
+func inQueue(entryID string, q TextQueue, c config.SMS) reasonView {
+	r := reasonView{
+		Why: contract.WhyRateLimited, EntryID: entryID, Detail: "the text waits for its turn in the queue of texts",
+		Do: "nothing, or raise sms.segments_per_second to what the sender may",
+	}
+	if q.Waiting > 0 {
+		r.Detail += ", with some " + countOf(q.Waiting, "text", "texts")
+	}
+	if c.Provider == "twilio" { // nothing bounds another
+		r.Detail += fmt.Sprintf("; at most %g segments go out a second", c.SegmentsPerSecond)
+	}
+	return r
+}
+
+func nobodySends(entryID string) reasonView {
+	return reasonView{
+		Why: contract.WhySenderDown, EntryID: entryID, Detail: "no worker takes texts from their queue",
+		Do: "see that a worker runs, and what its /readyz says of texts; texts go on by themselves",
+	}
+}
+
+func noAnswer(entryID string) reasonView {
+	return reasonView{
+		Why: contract.WhySenderDown, EntryID: entryID, Detail: "the text was handed to the provider, which has not answered yet",
+		Do: "see the worker's log, then the provider; it is tried again by itself, and never sent twice",
+	}
 }
 
 func textedStop(at time.Time) reasonView {
