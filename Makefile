@@ -46,7 +46,7 @@ lint: ## formatting, vet, staticcheck, determinism of the workflows
 	go tool workflowcheck ./workflows/...
 
 # The gate's long form plays hundreds of concurrent histories.
-UNIT_TIMEOUT := $(if $(HOLDFAST_LONG),3h,30m)
+UNIT_TIMEOUT := $(if $(HOLDFAST_LONG),3h,15m)
 
 unit: needs ## unit tests, gate on a real Redis, workflow suites; with the race detector
 	go test -race -timeout $(UNIT_TIMEOUT) $$(go list ./... | grep -v '/e2e$$')

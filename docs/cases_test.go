@@ -25,42 +25,58 @@ var (
 	caseName = regexp.MustCompile(`\bB[0-9]+\b`)
 )
 
-// casesOfTests are the tests whose comments, on them or within them, name a case.
-func casesOfTests(t *testing.T) map[string][]string {
+// eachTest calls see with every function of the tree's tests, by the name of its
+// package's folder, a dot and its own.
+func eachTest(t *testing.T, see func(test string, file *ast.File, f *ast.FuncDecl)) {
 	t.Helper()
-	found := map[string][]string{}
 	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") || path == filepath.Join("..", "docs", "cases_test.go") {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") || filepath.Dir(path) == filepath.Join("..", "docs") {
 			return err
 		}
-		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, path, nil, parser.ParseComments)
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		if err != nil {
 			return err
 		}
 		for _, decl := range file.Decls {
-			f, ok := decl.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
-			from := f.Pos()
-			if f.Doc != nil {
-				from = f.Doc.Pos()
-			}
-			test := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../") + "." + f.Name.Name
-			for _, group := range file.Comments {
-				if group.Pos() < from || group.End() > f.End() {
-					continue
-				}
-				for _, name := range caseName.FindAllString(group.Text(), -1) {
-					if !slices.Contains(found[name], test) {
-						found[name] = append(found[name], test)
-					}
-				}
+			if f, ok := decl.(*ast.FuncDecl); ok {
+				see(strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../")+"."+f.Name.Name, file, f)
 			}
 		}
 		return nil
 	}))
+}
+
+func testsOfTheTree(t *testing.T) map[string]bool {
+	t.Helper()
+	tests := map[string]bool{}
+	eachTest(t, func(test string, _ *ast.File, f *ast.FuncDecl) {
+		if f.Recv == nil {
+			tests[test] = true
+		}
+	})
+	return tests
+}
+
+// casesOfTests are the tests whose comments, on them or within them, name a case.
+func casesOfTests(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	eachTest(t, func(test string, file *ast.File, f *ast.FuncDecl) {
+		from := f.Pos()
+		if f.Doc != nil {
+			from = f.Doc.Pos()
+		}
+		for _, group := range file.Comments {
+			if group.Pos() < from || group.End() > f.End() {
+				continue
+			}
+			for _, name := range caseName.FindAllString(group.Text(), -1) {
+				if !slices.Contains(found[name], test) {
+					found[name] = append(found[name], test)
+				}
+			}
+		}
+	})
 	return found
 }
 
