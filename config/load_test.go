@@ -309,3 +309,15 @@ func unset(t *testing.T, name string) {
 	t.Setenv(name, "")
 	require.NoError(t, os.Unsetenv(name))
 }
+
+// Whoever tries it for the first time is told how to set anything at all.
+func TestAFirstTryIsLedOn(t *testing.T) {
+	_, err := Load("", nil)
+	require.ErrorContains(t, err, "HOLDFAST_SHOP_NAME")
+	require.ErrorContains(t, err, "holdfast init")
+	require.ErrorContains(t, err, "HOLDFAST_MODE=dev")
+	t.Setenv("HOLDFAST_SHOP_NAME", "two\nlines")
+	_, err = Load("", nil)
+	require.ErrorContains(t, err, "HOLDFAST_SHOP_NAME")
+	require.NotContains(t, err.Error(), "Nothing is set yet")
+}

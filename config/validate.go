@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,7 +37,16 @@ func (e *Error) Error() string {
 	for _, p := range e.Problems {
 		b.WriteString("\n  " + p.String())
 	}
+	if e.bare() {
+		b.WriteString("\n\nNothing is set yet. A key such as shop.name is set by HOLDFAST_SHOP_NAME, in a file (--config) or by\n" +
+			"--set. \"holdfast init\" prints settings with fresh secrets; HOLDFAST_MODE=dev has secrets to try it with.")
+	}
 	return b.String()
+}
+
+// bare says whether nobody has set anything that is asked for: somebody's first try.
+func (e *Error) bare() bool {
+	return len(e.Problems) > 3 && !slices.ContainsFunc(e.Problems, func(p Problem) bool { return p.Source != fromDefault })
 }
 
 // Validate checks every key and answers an *Error with all problems, or nil.

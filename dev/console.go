@@ -64,6 +64,9 @@ func (c *console) banner(s *stack.Stack) {
 	if ui == "" {
 		ui = "that of the Temporal at " + s.TemporalAddr()
 	}
+	if s.UIURL() != "" { // the passes of Reconcile, a workflow for each SKU and minute, would hide the rest
+		ui += "/namespaces/" + s.Namespace() + "/workflows?query=" + url.QueryEscape(`WorkflowType IN ("Hold","WaitlistEntry","Stock","Payment")`)
+	}
 	curl := "curl -sS " + door
 	json := " -H 'Authorization: Bearer " + stack.APIKey + "' -H 'Content-Type: application/json'"
 	c.print(`

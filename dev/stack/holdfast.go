@@ -22,7 +22,7 @@ func (s *Stack) env() []string {
 		"HOLDFAST_WORKER_OPS_ADDR":         s.workerOps,
 		"HOLDFAST_REDIS_ADDRS":             s.redisAddr,
 		"HOLDFAST_TEMPORAL_ADDRESS":        s.temporalAddr,
-		"HOLDFAST_TEMPORAL_NAMESPACE":      s.namespace(),
+		"HOLDFAST_TEMPORAL_NAMESPACE":      s.Namespace(),
 		"HOLDFAST_PAYMENT_PROVIDER":        "none",
 		"HOLDFAST_SMS_PROVIDER":            "console",
 		"HOLDFAST_SMS_OUTBOX":              s.TextsFile(),

@@ -129,7 +129,7 @@ func (s *Stack) temporalClient() (client.Client, error) {
 		}
 	}
 	o.HostPort = s.temporalAddr
-	o.Namespace = s.namespace()
+	o.Namespace = s.Namespace()
 	o.Logger = silent{}
 	return client.NewLazyClient(o)
 }
@@ -168,7 +168,7 @@ func (s *Stack) addRedis() error {
 func (s *Stack) addTemporal() error {
 	host, port := split(s.temporalAddr)
 	args := []string{
-		"--ip", host, "--port", port, "--namespace", s.namespace(),
+		"--ip", host, "--port", port, "--namespace", s.Namespace(),
 		"--search-attribute", contract.SKUAttribute + "=KeywordList",
 		"--search-attribute", contract.StateAttribute + "=Keyword",
 	}
@@ -182,7 +182,7 @@ func (s *Stack) addTemporal() error {
 			args = append(args, "--ui-codec-endpoint", s.URL()+"/codec")
 		}
 	}
-	return s.add(Temporal, s.opts.TemporalBin, args, os.Environ(), probeTemporal(s.temporal, s.namespace()))
+	return s.add(Temporal, s.opts.TemporalBin, args, os.Environ(), probeTemporal(s.temporal, s.Namespace()))
 }
 
 func (s *Stack) add(name, path string, args, env []string, probe func(context.Context, *process) error) error {
@@ -257,7 +257,8 @@ func (s *Stack) RedisAddr() string { return s.redisAddr }
 // "default", unless HOLDFAST_TEMPORAL_NAMESPACE in Options.Env names another.
 func (s *Stack) TemporalAddr() string { return s.temporalAddr }
 
-func (s *Stack) namespace() string {
+// Namespace is the one of Temporal that worker and door work in.
+func (s *Stack) Namespace() string {
 	if ns := s.opts.Env["HOLDFAST_TEMPORAL_NAMESPACE"]; ns != "" {
 		return ns
 	}
