@@ -8,22 +8,22 @@ import (
 
 // ClaimPayment gives a payment to the first hold that it is told for.
 func (w *world) ClaimPayment(_ context.Context, holdID, ref string) (redis.PaymentOwner, error) {
-	return w.claim(holdID, ref, func(*redis.PaymentOwner) {})
+	return w.claim("claim", holdID, ref, func(*redis.PaymentOwner) {})
 }
 
 func (w *world) SettlePayment(_ context.Context, holdID, ref, reference string) (redis.PaymentOwner, error) {
-	return w.claim(holdID, ref, func(o *redis.PaymentOwner) { o.Settled, o.Reference = true, reference })
+	return w.claim("settle", holdID, ref, func(o *redis.PaymentOwner) { o.Settled, o.Reference = true, reference })
 }
 
 func (w *world) ReopenPayment(_ context.Context, holdID, ref string) (redis.PaymentOwner, error) {
-	return w.claim(holdID, ref, func(o *redis.PaymentOwner) { o.Settled, o.Reference = false, "" })
+	return w.claim("reopen", holdID, ref, func(o *redis.PaymentOwner) { o.Settled, o.Reference = false, "" })
 }
 
-func (w *world) claim(holdID, ref string, move func(*redis.PaymentOwner)) (redis.PaymentOwner, error) {
+func (w *world) claim(verb, holdID, ref string, move func(*redis.PaymentOwner)) (redis.PaymentOwner, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.down != nil {
-		if err := w.down("claim"); err != nil {
+		if err := w.down(verb); err != nil {
 			return redis.PaymentOwner{}, err
 		}
 	}

@@ -43,6 +43,7 @@ type hold struct {
 	deadline timer
 	ends     time.Time                  // the latest deadline of a line, by the workflow's clock
 	paying   bool                       // a payment has started and not failed
+	tries    map[string]bool            // such payments; never ranged over
 	named    *contract.Money            // by the last payment-started
 	namedBy  map[string]*contract.Money // and by each payment reference; never ranged over
 	cancels  bool                       // given back because the workflow was cancelled
@@ -88,6 +89,7 @@ func newHold(ctx workflow.Context, in contract.HoldInput) (*hold, error) {
 		},
 		answers:   map[string]contract.ConfirmResult{},
 		namedBy:   map[string]*contract.Money{},
+		tries:     map[string]bool{},
 		told:      holdTold{emitter: emitter{ctx: steps}},
 		started:   workflow.GetSignalChannel(ctx, contract.SignalPaymentStarted),
 		succeeded: workflow.GetSignalChannel(ctx, contract.SignalPaymentSucceeded),
@@ -271,11 +273,14 @@ func (h *hold) onStarted(raw converter.RawValue) error {
 	if money != nil {
 		h.named, h.namedBy[m.PaymentRef] = money, money
 	}
-	if h.giving() || h.paying && !news { // a Payment that comes later knows only what the gate was told
-		return nil
+	h.tries[m.PaymentRef] = true
+	if !h.giving() && (!h.paying || news) { // a Payment that comes later knows only what the gate was told
+		h.paying = true
+		if err := h.adopt(); err != nil {
+			return err
+		}
 	}
-	h.paying = true
-	return h.adopt()
+	return h.putRight()
 }
 
 func (h *hold) onSucceeded(raw converter.RawValue) error {
@@ -302,13 +307,24 @@ func (h *hold) onFailed(raw converter.RawValue) error {
 		return nil
 	case m.Final && !(m.AttemptOnly && h.begunAfter(m.PaymentRef)):
 		return h.giveBack(contract.ReasonPaymentFailed, "checkout")
-	case h.paying && !h.apart() && !h.giving():
+	case h.paying && !h.apart() && !h.giving() && h.lastTry(m.PaymentRef):
 		// The shopper may try again within the deadline; the extension stays.
 		h.paying = false
 		h.arm()
 		h.show()
 	}
 	return nil
+}
+
+// lastTry ends a payment that has started, all of them when it has no name, and says
+// whether none is left: what is said of one keeps the grace of another.
+func (h *hold) lastTry(ref string) bool {
+	if ref == "" {
+		clear(h.tries)
+	}
+	delete(h.tries, ref)
+	delete(h.tries, "")
+	return len(h.tries) == 0
 }
 
 func (h *hold) onRelease(r contract.Release) error {

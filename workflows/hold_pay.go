@@ -30,6 +30,7 @@ func (h *hold) pay(p payment) (contract.ConfirmResult, error) {
 		h.keep(p)
 		return contract.ConfirmResult{Outcome: contract.ConfirmAmountMismatch, Status: h.status}, nil
 	}
+	h.mismatched = slices.DeleteFunc(h.mismatched, func(m payment) bool { return m.ref == p.ref })
 	if err := h.clearTheWay(); err != nil {
 		return contract.ConfirmResult{}, err
 	}
@@ -41,7 +42,6 @@ func (h *hold) pay(p payment) (contract.ConfirmResult, error) {
 	case err != nil:
 		return contract.ConfirmResult{}, err
 	case verdict == redis.OK:
-		h.mismatched = slices.DeleteFunc(h.mismatched, func(m payment) bool { return m.ref == p.ref })
 		return h.answer(p, contract.ConfirmSold, nil), nil
 	}
 	cause := contract.CauseLate // or the reference is marked for refund
@@ -154,6 +154,17 @@ func (h *hold) keep(p payment) {
 	}
 	h.mismatched = append(h.mismatched, p)
 	h.show()
+}
+
+// putRight sells by money that was kept and is what was announced after all: the word
+// that it has come may be faster than the one that it was begun.
+func (h *hold) putRight() error {
+	i := slices.IndexFunc(h.mismatched, func(p payment) bool { return !h.otherAmount(p) })
+	if i < 0 || h.over() {
+		return nil // the end of the hold sees to it
+	}
+	_, err := h.pay(h.mismatched[i])
+	return err
 }
 
 // hand gives money to its Payment, which owns it from then on.

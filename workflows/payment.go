@@ -38,7 +38,9 @@ type moneyOwner struct {
 	stop     workflow.CancelFunc // of the request
 	asked    time.Time           // when it was first made
 	sequence int64               // of the request: its repeats carry the same
-	noted    bool                // the gate knows that the money went back
+	broken   string              // reference of a refund that failed before its request was answered
+	told     bool                // that the money went back
+	noted    bool                // the gate knows it
 	events   emitter
 }
 
@@ -92,39 +94,77 @@ func (p *moneyOwner) run() (contract.PaymentStatus, error) {
 	if state == contract.PaymentRefundPending {
 		p.requestRefund()
 	}
-	for !p.over() {
-		err := workflow.Await(p.ctx, func() bool {
-			return p.settled.Len() > 0 || p.failed.Len() > 0 || p.request != nil && p.request.IsReady()
-		})
-		if err != nil {
+	for {
+		if err := p.untilOver(); err != nil {
 			return contract.PaymentStatus{}, err
 		}
-		var m contract.RefundSettled
-		if p.settled.ReceiveAsync(&m) {
-			p.status.Reference = m.Reference
-			workflow.GetLogger(p.ctx).Info("payment settled", "payment", p.in.PaymentID, "actor", m.Actor)
-			p.become(contract.PaymentRefundSettled)
-			continue
+		if err := p.keepSettled(); err != nil {
+			return contract.PaymentStatus{}, err
 		}
-		if p.request != nil && p.request.IsReady() {
-			p.requested()
-			continue
+		done := func() bool { return workflow.AllHandlersFinished(p.ctx) && p.events.idle() }
+		if err := workflow.Await(p.ctx, func() bool { return done() || p.failed.Len() > 0 }); err != nil {
+			return contract.PaymentStatus{}, err
 		}
-		var f contract.RefundFailed
-		if p.failed.ReceiveAsync(&f) {
-			p.refundFailed(f)
-		}
-	}
-	if p.status.State == contract.PaymentRefundSettled {
-		p.emit(contract.EventRefundSettled)
-		if askable(p.in) && !p.noted {
-			if err := p.note(false); err != nil {
+		if p.failed.Len() > 0 {
+			if err := p.settledFailed(); err != nil {
 				return contract.PaymentStatus{}, err
+			}
+			continue
+		}
+		if p.settled.Len() > 0 && p.status.State == contract.PaymentSold {
+			workflow.GetLogger(p.ctx).Error("a person says that this money went back, and it made the sale: a person must look", "payment", p.in.PaymentID, "hold", p.in.HoldID)
+		}
+		return p.status, nil
+	}
+}
+
+// untilOver listens until nobody is owed the money any more.
+func (p *moneyOwner) untilOver() error {
+	for !p.over() {
+		err := workflow.Await(p.ctx, func() bool { return p.settled.Len() > 0 || p.failed.Len() > 0 || ready(p.request) })
+		if err != nil {
+			return err
+		}
+		switch {
+		case p.hearSettled():
+			p.become(contract.PaymentRefundSettled)
+		case ready(p.request):
+			p.requested()
+		default:
+			var f contract.RefundFailed
+			if p.failed.ReceiveAsync(&f) {
+				p.refundFailed(f)
 			}
 		}
 	}
-	err = workflow.Await(p.ctx, func() bool { return workflow.AllHandlersFinished(p.ctx) && p.events.idle() })
-	return p.status, err
+	return nil
+}
+
+// hearSettled takes the word that the money went back, if it has come.
+func (p *moneyOwner) hearSettled() bool {
+	var m contract.RefundSettled
+	if !p.settled.ReceiveAsync(&m) {
+		return false
+	}
+	p.status.Reference = brief(m.Reference)
+	workflow.GetLogger(p.ctx).Info("payment settled", "payment", p.in.PaymentID, "actor", brief(m.Actor))
+	return true
+}
+
+// keepSettled tells that the money went back, and has the gate keep it.
+func (p *moneyOwner) keepSettled() error {
+	if p.status.State != contract.PaymentRefundSettled {
+		return nil
+	}
+	if !p.told {
+		p.told = true
+		p.emit(contract.EventRefundSettled)
+	}
+	if !askable(p.in) || p.noted {
+		return nil
+	}
+	p.noted = true
+	return p.note(false)
 }
 
 // requestRefund asks for the money to go back until somebody outside owns the
@@ -134,12 +174,9 @@ func (p *moneyOwner) requestRefund() {
 		p.asked = workflow.Now(p.ctx)
 		p.sequence = p.events.next(p.asked)
 	}
-	money, err := newMoney(p.in.Amount, p.in.Currency)
-	if err != nil {
-		money = nil // said when the gate was asked
-	}
+	money, _ := newMoney(p.in.Amount, p.in.Currency) // one that is none was parked
 	ctx, stop := workflow.WithCancel(p.ctx)
-	p.stop = stop
+	p.stop, p.broken = stop, ""
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 5 * time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Minute},
@@ -159,8 +196,11 @@ func (p *moneyOwner) requested() {
 		out = activities.RefundRequested{ByHand: err.Error(), Tell: p.events.on}
 	}
 	p.request = nil
-	p.status.ByHand = out.ByHand
 	p.events.on = out.Tell
+	if out.ByHand == "" && out.Reference != "" && out.Reference == p.broken {
+		return // its failure was told before this answer
+	}
+	p.status.ByHand = out.ByHand
 	switch {
 	case out.ByHand != "":
 		workflow.GetLogger(p.ctx).Error("no machine can make this refund: a person must", "payment", p.in.PaymentID, "reason", out.ByHand)
@@ -223,8 +263,16 @@ func said(raw []byte) string {
 	if !utf8.Valid(raw) {
 		return fmt.Sprintf("%d bytes that are no text, in base64 as `raw` of the query `%s`", len(raw), contract.QueryStatus)
 	}
-	text := []rune(string(raw))
-	return verbatim(string(text[:min(len(text), maxSaid)]))
+	return verbatim(brief(string(raw)))
 }
 
 const maxSaid = 500 // characters
+
+// brief cuts what somebody wrote, so that a text of a megabyte neither stops the
+// Payment nor fills its history.
+func brief(s string) string {
+	if utf8.RuneCountInString(s) <= maxSaid {
+		return s
+	}
+	return string([]rune(s)[:maxSaid])
+}

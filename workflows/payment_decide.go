@@ -16,7 +16,7 @@ import (
 // refunded.
 func (p *moneyOwner) settle() (state, outcome string, err error) {
 	outcome = outcomeOf(p.in.Cause)
-	if p.in.Cause == contract.CauseUndecodable || !askable(p.in) || p.misnamed() {
+	if p.in.Cause == contract.CauseUndecodable || !askable(p.in) || p.misnamed() || p.misstated() {
 		p.listen()
 		return p.park(), outcome, nil
 	}
@@ -39,6 +39,7 @@ func (p *moneyOwner) settle() (state, outcome string, err error) {
 			return p.parkOther(out.Reason), contract.ConfirmConflict, nil
 		case out.Verdict == redis.Settled:
 			return p.wentBack(out.Reason), outcome, nil
+		case out.Verdict == wordCame: // it must never sell
 		case out.Verdict == redis.Conflict:
 			outcome, p.saleRef = contract.ConfirmConflict, out.PaymentRef
 		case out.Verdict == redis.AmountMismatch:
@@ -60,9 +61,15 @@ func (p *moneyOwner) settle() (state, outcome string, err error) {
 		return p.parkOther(out.Reason), contract.ConfirmConflict, nil
 	case out.Verdict == redis.Settled:
 		return p.wentBack(out.Reason), outcome, nil
+	case p.hearSettled():
+		return contract.PaymentRefundSettled, outcome, nil
 	}
 	return contract.PaymentRefundPending, outcome, nil
 }
+
+// wordCame is the answer of nobody: a person says that the money went back, before
+// the gate has said anything.
+const wordCame redis.Verdict = "word-came"
 
 // misnamed says that the Payment has not the id of its money. Another one may own
 // that, and under two names it would be paid back twice.
@@ -73,6 +80,23 @@ func (p *moneyOwner) misnamed() bool {
 	}
 	p.status.ByHand = fmt.Sprintf("payment %q of %s is owned by %s, not by %q: confirm it at the door, or start that one, and settle this one with its id as the reference",
 		p.in.PaymentRef, p.in.HoldID, id, p.in.PaymentID)
+	return true
+}
+
+// misstated says that a person must look, because the money is not of the hold that it
+// names. Of a cart's other line it would sell that line alone, and an amount that is
+// none cannot be compared.
+func (p *moneyOwner) misstated() bool {
+	_, amount := newMoney(p.in.Amount, p.in.Currency)
+	number, err := contract.HoldNumber(p.in.HoldID)
+	switch {
+	case err != nil || number != contract.SKUNumber(p.in.SKU):
+		p.status.ByHand = fmt.Sprintf("%s is not the first SKU of %.60q: confirm payment %q at the door, which finds that, and settle this one", p.in.SKU, p.in.HoldID, p.in.PaymentRef)
+	case amount != nil:
+		p.status.ByHand = amount.Error()
+	default:
+		return false
+	}
 	return true
 }
 
@@ -165,13 +189,26 @@ func joined(cart, line activities.HoldOutcome) activities.HoldOutcome {
 func (p *moneyOwner) confirm(sku, summary string, first bool) (activities.HoldOutcome, error) {
 	in := activities.ConfirmHoldInput{SKU: sku, HoldID: p.in.HoldID, PaymentRef: p.in.PaymentRef, Actor: "payment", Retake: true}
 	if first {
-		money, err := newMoney(p.in.Amount, p.in.Currency)
-		if err != nil {
-			workflow.GetLogger(p.ctx).Warn("amount of a payment ignored", "payment", p.in.PaymentID, "error", err)
+		in.Amount, _ = newMoney(p.in.Amount, p.in.Currency)
+		in.SameAmount = true
+		if p.settled.Len() > 0 {
+			return activities.HoldOutcome{Verdict: wordCame}, nil
 		}
-		in.Amount, in.SameAmount = money, true
 	}
-	out, err := gateStep[activities.HoldOutcome](p.ctx, summary, holdActivities.ConfirmHold, in)
+	ctx, stop := workflow.WithCancel(p.ctx)
+	out, later, err := gateAsk[activities.HoldOutcome](ctx, summary, holdActivities.ConfirmHold, in)
+	if later != nil {
+		// A first line that is asked no more may be sold all the same: the mark that
+		// follows is refused then. A later line has none, and must answer.
+		if err := workflow.Await(p.ctx, func() bool { return later.IsReady() || first && p.settled.Len() > 0 }); err != nil {
+			return out, err
+		}
+		if !later.IsReady() {
+			stop()
+			return activities.HoldOutcome{Verdict: wordCame}, nil
+		}
+		err = later.Get(ctx, &out)
+	}
 	p.events.on = out.Tell
 	return out, err
 }

@@ -48,8 +48,29 @@ func (p *moneyOwner) refundFailed(m contract.RefundFailed) {
 	if p.status.State != contract.PaymentRefundReported && p.status.State != contract.PaymentRefundPending {
 		return
 	}
-	workflow.GetLogger(p.ctx).Error("a refund failed: a person must pay the money back", "payment", p.in.PaymentID, "reason", m.Reason)
-	p.status.Reference = m.Reference
-	p.status.ByHand = "the provider took the refund and could not make it: " + m.Reason
+	workflow.GetLogger(p.ctx).Error("a refund failed: a person must pay the money back", "payment", p.in.PaymentID, "reason", brief(m.Reason))
+	p.status.Reference = brief(m.Reference)
+	if p.request != nil { // whose answer may be of before
+		p.broken = p.status.Reference
+	}
+	p.status.ByHand = "the provider took the refund and could not make it: " + brief(m.Reason)
 	p.become(contract.PaymentRefundPending)
+}
+
+// settledFailed hears that a refund failed after it was settled, before this run has
+// closed. That counts for the refund by which it was settled: money that went back in
+// another way did.
+func (p *moneyOwner) settledFailed() error {
+	var m contract.RefundFailed
+	if !p.failed.ReceiveAsync(&m) || p.status.State != contract.PaymentRefundSettled || brief(m.Reference) != p.status.Reference {
+		return nil
+	}
+	p.status.State = contract.PaymentRefundReported
+	p.refundFailed(m)
+	p.told = false
+	if !p.noted {
+		return nil
+	}
+	p.noted = false
+	return p.note(true)
 }
