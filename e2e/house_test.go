@@ -89,7 +89,10 @@ func binary(t *testing.T, env string) string {
 
 func openHouse(t *testing.T, opts stack.Options, lease time.Duration) *house {
 	t.Helper()
-	opts.Holdfast, opts.TemporalBin = binary(t, "HOLDFAST_BIN"), binary(t, "TEMPORAL_BIN")
+	opts.Holdfast = binary(t, "HOLDFAST_BIN")
+	if opts.TemporalBin == "" {
+		opts.TemporalBin = binary(t, "TEMPORAL_BIN")
+	}
 	opts.Env = with(opts.Env, "HOLDFAST_SMS_SEGMENTS_PER_SECOND", "10000", "HOLDFAST_GATE_LEASE", lease.String())
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

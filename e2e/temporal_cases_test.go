@@ -27,8 +27,11 @@ import (
 // B107: a signal with a start, sent again after the hold has ended, takes no unit
 // a second time; the money gets its owner.
 func TestASignalWithStartAfterTheEndTakesNothing(t *testing.T) {
+	onEachServer(t, takesNothingAfterItsEnd)
+}
+
+func takesNothingAfterItsEnd(t *testing.T, h *house) {
 	ctx := t.Context()
-	h := sharedHouse(t)
 	const sku = "started-again"
 	h.opened(t, sku, 1)
 	hold, err := h.shop.Hold(ctx, sku, "customer")
@@ -58,9 +61,10 @@ func TestASignalWithStartAfterTheEndTakesNothing(t *testing.T) {
 // B108: an update that comes in the moments of the expiry gets a definite answer
 // soon, which the record bears out. The same update, sent again after the run has
 // closed, gets the same answer.
-func TestAnUpdateInTheMomentOfTheExpiry(t *testing.T) {
+func TestAnUpdateInTheMomentOfTheExpiry(t *testing.T) { onEachServer(t, updatedInTheMoment) }
+
+func updatedInTheMoment(t *testing.T, h *house) {
 	ctx := t.Context()
-	h := sharedHouse(t)
 	const sku, holds = "in-the-moment", 16
 	h.opened(t, sku, holds)
 	door := h.door(t, "HOLDFAST_HOLD_TTL", "5s")
@@ -123,9 +127,10 @@ func TestAnUpdateInTheMomentOfTheExpiry(t *testing.T) {
 
 // B108: the same update, sent many times at once and again after the run has closed,
 // is one: one answer, one acceptance, one sale.
-func TestTheSameUpdateIsOne(t *testing.T) {
+func TestTheSameUpdateIsOne(t *testing.T) { onEachServer(t, sameUpdateIsOne) }
+
+func sameUpdateIsOne(t *testing.T, h *house) {
 	ctx := t.Context()
-	h := sharedHouse(t)
 	const sku, asks = "same-update", 8
 	h.opened(t, sku, 1)
 	hold, err := h.shop.Hold(ctx, sku, "customer")
