@@ -93,6 +93,7 @@ type TextResult struct {
 	Skipped bool        `json:"skipped,omitempty"`
 	Hold    HoldOutcome `json:"hold"`
 	Waits   *TextWaits  `json:"waits,omitempty"` // nothing was sent, told or asked
+	Earlier             // of a text that was skipped: an attempt before may have sent it
 }
 
 // SendJoined sends the joined text, unless the person has left or pressed by now.
@@ -176,8 +177,12 @@ func (a *Texts) SendOffer(ctx context.Context, in OfferTextInput) (TextResult, e
 	}
 	a.wake(ctx, in.SKU, told.Base)
 	hold := a.holdOutcome(told)
-	if told.Verdict != redis.OK {
-		return TextResult{Skipped: true, Hold: hold}, nil
+	skipped := func() (TextResult, error) {
+		return TextResult{Skipped: true, Hold: hold, Earlier: Earlier{triedSince(ctx, in.TriedSince)}}, nil
+	}
+	// Past its greatest age it cannot be told any more: its window would be over.
+	if told.Verdict != redis.OK || told.Left <= 0 {
+		return skipped()
 	}
 	title, err := a.title(ctx, in.SKU)
 	if err != nil {
@@ -195,7 +200,7 @@ func (a *Texts) SendOffer(ctx context.Context, in OfferTextInput) (TextResult, e
 		again, err := a.Gate.Told(ctx, in.request(false))
 		if err == nil {
 			hold = a.holdOutcome(again)
-			gone = again.Verdict != redis.OK
+			gone = again.Verdict != redis.OK || again.Left <= 0
 		}
 		if err == nil && !gone {
 			return nil
@@ -212,10 +217,10 @@ func (a *Texts) SendOffer(ctx context.Context, in OfferTextInput) (TextResult, e
 		HoldID:   in.HoldID,
 		Validity: window,
 	})
-	out.Hold = hold
 	if gone {
-		return TextResult{Skipped: true, Hold: hold}, nil
+		return skipped()
 	}
+	out.Hold = hold
 	return out, err
 }
 

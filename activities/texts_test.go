@@ -180,6 +180,12 @@ func TestOfferTextOnlyWhenTheGateSaysSo(t *testing.T) {
 	require.Contains(t, p.texts[1].Body, "for 5 min.", "no more is promised than is left")
 	require.Equal(t, 5*time.Minute+20*time.Second, p.texts[1].Validity)
 
+	over := &phoneBook{told: redis.HoldOutcome{Base: redis.Base{Verdict: redis.OK}, Hold: redis.Hold{State: contract.HoldOffered}}}
+	out, err = over.run(t, offerText, offerInput())
+	require.NoError(t, err)
+	require.True(t, out.Skipped, "past its greatest age a text would tell of nothing")
+	require.Empty(t, over.texts)
+
 	for _, verdict := range []redis.Verdict{redis.Gone, redis.Paused, redis.Ended, redis.Unknown} {
 		p := &phoneBook{told: redis.HoldOutcome{Base: redis.Base{Verdict: verdict}}}
 		out, err := p.run(t, offerText, offerInput())

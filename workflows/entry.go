@@ -160,7 +160,9 @@ func (e *entry) step() error {
 		return e.end(contract.EntryExpired, "ttl")
 	case e.offer.morning && e.offer.clock.due():
 		e.offer.clock.clear()
+		e.stopWaiting() // what keeps it now, if anything does, is something else
 		e.sendOffer()
+		e.show()
 		return nil
 	default:
 		return e.lapse(e.offer.missedText())

@@ -34,6 +34,7 @@ type offer struct {
 	clock   timer           // of the offer, or of the hold
 	waits   bool            // its text waits, and clock is that of the wait
 	morning bool            // then it can be sent; else the wait has been too long
+	asked   int             // how often it had to wait
 	earlier activities.Earlier
 }
 
@@ -109,11 +110,10 @@ func (e *entry) windowStarts() error {
 	if err != nil {
 		return err
 	}
-	e.offer.window = true
 	if e.offer.waits { // an attempt whose answer was lost had sent it
 		e.stopWaiting()
-		e.offer.told, e.status.OfferSent = true, true
 	}
+	e.offer.window, e.offer.told, e.status.OfferSent = true, true, true
 	return e.offerStands(hold)
 }
 

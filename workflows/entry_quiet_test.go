@@ -278,3 +278,91 @@ func TestQuietHoursAndACallbackOfALostAnswer(t *testing.T) {
 	require.Equal(t, 1, w.called("lapse ok"), "a turn that was told")
 	require.Equal(t, []string{sms.CauseJoined}, w.causesOfTexts(), "no second one")
 }
+
+// Clocks that differ by minutes cost a few more asks, not one a second.
+func TestQuietHoursByAClockThatIsFarBehind(t *testing.T) {
+	w := asleep(t, "2027-01-10 23:00", "Europe/London", "22:00", "08:00", 12*time.Hour)
+	asked := 0
+	w.sleeps.Now = func() time.Time {
+		asked++
+		return w.Now().Add(-5 * time.Minute)
+	}
+	w.at(time.Hour, func() { w.SignalWorkflow(contract.SignalOffered, w.offer(holdID)) })
+	require.Equal(t, contract.EntryLapsed, w.runEntryOf().State)
+	require.Equal(t, []string{sms.CauseJoined, sms.CauseOffer}, w.causesOfTexts())
+	for _, at := range w.textedAt {
+		require.WithinRange(t, at, utc(t, "2027-01-11 08:05"), utc(t, "2027-01-11 08:10"))
+	}
+	require.LessOrEqual(t, asked, 2*14)
+}
+
+// The greatest age of the SKU's own policy bounds the wait: a text of the morning would
+// tell of an offer that is over.
+func TestQuietHoursUnderAPolicy(t *testing.T) {
+	w := asleep(t, "2027-01-10 12:00", "Europe/London", "18:00", "09:00", 12*time.Hour)
+	w.policy.OfferMaxAgeSeconds = new(int64)
+	*w.policy.OfferMaxAgeSeconds = 3 * 3600
+	w.when(utc(t, "2027-01-10 22:00"), func() { w.SignalWorkflow(contract.SignalOffered, w.offer(holdID)) })
+	w.when(utc(t, "2027-01-11 01:00").Add(time.Minute), func() {
+		require.Equal(t, contract.ReasonNotTold, w.hold.Reason)
+		require.Equal(t, utc(t, "2027-01-11 01:00"), w.hold.EndedAt)
+		w.SignalWorkflow(contract.SignalLeave, contract.Leave{})
+	})
+	require.Equal(t, contract.EntryLeft, w.runEntryOf().State)
+	require.Equal(t, []string{sms.CauseJoined}, w.causesOfTexts())
+}
+
+// The callback of a lost answer may also come before the attempt that finds the night:
+// the text was sent all the same.
+func TestQuietHoursAndACallbackBeforeTheWait(t *testing.T) {
+	w := asleep(t, "2027-01-10 12:00", "Europe/London", "22:00", "08:00", 12*time.Hour)
+	night := utc(t, "2027-01-10 22:00")
+	w.when(night.Add(-2*time.Second), func() {
+		w.send = func(sms.Text) (sms.Receipt, error) {
+			w.send = nil
+			return sms.Receipt{}, &sms.Error{Class: sms.Later, Reason: "no answer", MaybeSent: true}
+		}
+		w.SignalWorkflow(contract.SignalOffered, w.offer(holdID))
+	})
+	w.when(night, func() {
+		w.SignalWorkflow(contract.SignalTextStatus, contract.TextStatus{HoldID: holdID, Status: string(sms.StateSent)})
+	})
+	w.when(night.Add(time.Minute), func() {
+		s := w.entryStatus()
+		require.True(t, s.OfferSent)
+		require.Nil(t, s.TextWaits)
+	})
+	require.Equal(t, contract.EntryLapsed, w.runEntryOf().State)
+	require.Equal(t, night.Add(15*time.Minute), w.hold.EndedAt)
+	require.Equal(t, 1, w.called("lapse ok"), "a turn that was told")
+	require.Equal(t, []string{sms.CauseJoined}, w.causesOfTexts())
+}
+
+// In the morning it is no longer the night that keeps a text.
+func TestWhatKeepsATextAfterTheNight(t *testing.T) {
+	w := asleep(t, "2027-01-10 12:00", "Europe/London", "22:00", "08:00", 12*time.Hour)
+	morning := utc(t, "2027-01-11 08:00")
+	w.when(utc(t, "2027-01-10 23:00"), func() {
+		w.send = func(sms.Text) (sms.Receipt, error) { return sms.Receipt{}, &sms.Error{Class: sms.StopAll, Status: 401} }
+		w.SignalWorkflow(contract.SignalOffered, w.offer(holdID))
+	})
+	w.when(morning.Add(-time.Second), func() { require.NotNil(t, w.entryStatus().TextWaits) })
+	w.when(morning.Add(time.Second), func() {
+		require.Nil(t, w.entryStatus().TextWaits)
+		require.NotContains(t, w.currentDetails(), "quiet-hours")
+		w.SignalWorkflow(contract.SignalTextWaits, contract.TextWait{Why: contract.WhySenderDown})
+	})
+	w.when(morning.Add(2*time.Second), func() {
+		require.Equal(t, contract.WhySenderDown, w.entryStatus().TextWaits.Why)
+		w.press() // the link stands on no page; its person has it all the same
+		w.SignalWorkflow(contract.SignalClaimed, contract.Claimed{HoldID: holdID, ExpiresAt: w.hold.Deadline})
+	})
+	w.when(morning.Add(3*time.Second), func() {
+		w.SignalWorkflow(contract.SignalTextWaits, contract.TextWait{Why: contract.WhySenderDown}) // of an attempt before the press
+	})
+	w.when(morning.Add(4*time.Second), func() {
+		require.Nil(t, w.entryStatus().TextWaits)
+		w.holdEnds(contract.HoldReleased, contract.ReasonShop)
+	})
+	require.Equal(t, contract.EntryLapsed, w.runEntryOf().State)
+}

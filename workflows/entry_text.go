@@ -43,6 +43,7 @@ func (e *entry) onTold() error {
 		e.offer.clock.set(e.ctx, "offer that was not told", e.ageLeft())
 		return nil
 	case out.Skipped:
+		e.offer.earlier.TriedSince = out.TriedSince
 		return e.onNotTold(out.Hold)
 	}
 	e.offer.told, e.status.OfferSent = true, true
@@ -59,7 +60,7 @@ func (e *entry) onTold() error {
 // onTextWaits learns what keeps the text that is on its way.
 func (e *entry) onTextWaits() {
 	var wait contract.TextWait
-	if e.textWaits.ReceiveAsync(&wait) && e.offer.telling != nil {
+	if e.textWaits.ReceiveAsync(&wait) && e.offer.telling != nil && e.status.State == contract.EntryOffered {
 		e.status.TextWaits = &wait
 		e.show()
 	}

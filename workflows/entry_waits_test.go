@@ -44,3 +44,25 @@ func TestEntrySaysWhatKeepsItsText(t *testing.T) {
 	require.Equal(t, contract.EntryLapsed, w.runEntry().State)
 	require.Equal(t, began.Add(day+19*time.Minute), w.hold.EndedAt, "the window began at the text, four minutes late")
 }
+
+// B80: the answer to a send was lost, and then the SKU is paused. On resume the provider
+// is asked for that text before another is sent.
+func TestEntryLooksForALostTextAfterAPause(t *testing.T) {
+	w := joined(t)
+	w.at(day, func() {
+		w.send = func(sms.Text) (sms.Receipt, error) {
+			w.send, w.paused = nil, true
+			return sms.Receipt{}, &sms.Error{Class: sms.Later, Reason: "no answer", MaybeSent: true}
+		}
+		w.SignalWorkflow(contract.SignalOffered, w.offer(holdID))
+	})
+	w.at(day+time.Hour, func() {
+		require.Equal(t, 1, w.called("told paused"))
+		w.paused = false
+		w.SignalWorkflow(contract.SignalOffered, contract.Offered{HoldID: holdID})
+	})
+	require.Equal(t, contract.EntryLapsed, w.runEntry().State)
+	require.Len(t, w.looked, 1)
+	require.False(t, w.looked[0].IsZero(), "since the first attempt of before the pause")
+	require.Equal(t, []string{sms.CauseJoined, sms.CauseOffer}, w.causesOfTexts())
+}
