@@ -2,7 +2,8 @@
 -- ARGV +1 hold id, +2 ms to hold for, +3 "1" by the Hold workflow, +4 units,
 -- +5 person, +6 ms of the extension or 0, +7 amount, +8 currency, +9 the lines of
 -- the cart whose first line this is, or "".
--- A held hold stays as it is; the first extension moves its deadline, and the amount
+-- A held hold stays as it is, and only its version rises when it is old enough for
+-- repair (gone); the first extension moves its deadline, and the amount
 -- that was named last is kept. Swept or
 -- unknown: "gone" for the door; for the workflow tried afresh, and without a
 -- unit the record ends refused. A lease that gave its offer back is pressed
@@ -61,6 +62,8 @@ if extends then
   h[H_EXTENDED] = 1
   h[H_DEADLINE] = h[H_DEADLINE] + num(6)
 end
-if extends or arg(8) ~= '' then put_hold(id, h) end
+-- Who looked for the owner of an old hold just before this one came must not end it.
+local late = h[H_CREATED] <= NOW - LEASE - 60000
+if extends or arg(8) ~= '' or late then put_hold(id, h) end
 if extends then hold_line('adopt', 'extended', id, h, 'hold', { amount = arg(7), currency = arg(8) }) end
 return finish_hold('ok', h)

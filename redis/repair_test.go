@@ -72,6 +72,22 @@ func TestAHoldWhoseOwnerIsGoneGoesBackOnce(t *testing.T) {
 	f.whole()
 }
 
+// An owner that is started between the look for it and the repair keeps its hold: it
+// adopts before anybody hears of it.
+func TestAnOwnerThatComesLateKeepsItsHold(t *testing.T) {
+	f := open(t, 1)
+	id := f.held()
+	version := f.hold(id).Version
+	f.adopt(id, true)
+	require.Equal(t, version, f.hold(id).Version, "a repeat right after costs no write")
+	f.pass(aged)
+	f.adopt(id, false)
+	require.Equal(t, Changed, f.gone(id, version))
+	require.Equal(t, [4]int64{1, 1, 0, 0}, f.parts())
+	require.Equal(t, OK, f.gone(id, f.hold(id).Version))
+	f.whole()
+}
+
 // What is no owner's to lose is left alone: a lease ends by itself, and a sale stays.
 func TestOnlyWhatNeedsAnOwnerIsGone(t *testing.T) {
 	f := open(t, 3)
