@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,8 +15,10 @@ import (
 	"holdfast/contract"
 )
 
-// passPoll is how soon a pass that runs is asked for again; the door itself waits.
-const passPoll = time.Second
+const (
+	passPoll     = time.Second // until a pass that runs is asked for again; the door itself waits
+	passPatience = 60          // times in a row that the door may fail to answer meanwhile
+)
 
 func (a *app) reconcile() *cobra.Command {
 	var dryRun, agree, asJSON bool
@@ -107,7 +110,7 @@ func (p passAnswer) print(w io.Writer) error {
 func (d *door) reconcile(ctx context.Context, sku string, dryRun, agree bool) (p passAnswer, err error) {
 	path := "/v1/stock/" + sku + "/reconcile"
 	got, err := d.post(ctx, path, map[string]bool{"dry_run": dryRun, "agree": agree})
-	for err == nil {
+	for patience := passPatience; err == nil; {
 		if err = json.Unmarshal(got.body, &p); err != nil || p.RunID == "" {
 			return p, fmt.Errorf("the door's answer is no report: %.200q", got.body)
 		}
@@ -119,7 +122,16 @@ func (d *door) reconcile(ctx context.Context, sku string, dryRun, agree bool) (p
 			return p, ctx.Err()
 		case <-time.After(passPoll):
 		}
-		got, err = d.get(ctx, path+"?run_id="+url.QueryEscape(p.RunID))
+		var later passing
+		next, failed := d.get(ctx, path+"?run_id="+url.QueryEscape(p.RunID))
+		switch {
+		case failed == nil:
+			got, patience = next, passPatience
+		case errors.As(failed, &later) && patience > 0: // the pass goes on without the door
+			patience--
+		default:
+			err = failed
+		}
 	}
 	return p, err
 }

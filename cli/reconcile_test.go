@@ -13,6 +13,7 @@ import (
 type passDoor struct {
 	asked  []string
 	report string
+	away   int // times that it cannot answer
 }
 
 func (d *passDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -24,6 +25,9 @@ func (d *passDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost:
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = io.WriteString(w, `{"run_id":"run 1","done":false}`)
+	case d.away > 0:
+		d.away--
+		w.WriteHeader(http.StatusServiceUnavailable)
 	default:
 		_, _ = io.WriteString(w, d.report)
 	}
@@ -49,6 +53,10 @@ func TestReconcileWaitsForTheReport(t *testing.T) {
 	require.Contains(t, got.err, "2 alarms")
 	require.Contains(t, got.out, "\talarm: look\n")
 	require.Equal(t, `POST /v1/stock/A/reconcile {"agree":false,"dry_run":true}`, d.asked[1])
+
+	// The pass goes on without the door.
+	d.away = 1
+	require.Contains(t, run(t, Services{}, "reconcile", "A").out, "\talarm: look\n")
 
 	for _, args := range [][]string{{"reconcile", "a/b"}, {"reconcile", "--agree"}, {"reconcile", "A", "B"}} {
 		require.Equal(t, 2, run(t, Services{}, args...).code, args)
