@@ -13,6 +13,12 @@ const beat = 2 * time.Second
 
 // beating says so until stopped, whatever the activity waits for.
 func beating(ctx context.Context) (stop func()) {
+	return beatingWith(ctx, func() { activity.RecordHeartbeat(ctx) })
+}
+
+// beatingWith has a heartbeat recorded until stopped, by an activity that says with it
+// how far it has got.
+func beatingWith(ctx context.Context, record func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stopped := make(chan struct{})
 	go func() {
@@ -24,7 +30,7 @@ func beating(ctx context.Context) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				activity.RecordHeartbeat(ctx)
+				record()
 			}
 		}
 	}()

@@ -35,6 +35,10 @@ type owning struct {
 	paid      []string
 	down      error // of lists
 	downAsked error // of a question for one workflow
+	noBook    error
+	asked     int             // for one workflow
+	onAsk     func(id string) // before the answer is made
+	onList    func()
 }
 
 type flow struct {
@@ -87,6 +91,9 @@ func (w *owning) ListWorkflow(_ context.Context, req *workflowservice.ListWorkfl
 	if w.down != nil {
 		return nil, w.down
 	}
+	if w.onList != nil {
+		w.onList()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m := queryPattern.FindStringSubmatch(req.GetQuery())
@@ -132,8 +139,12 @@ func (w *owning) DescribeWorkflowExecution(_ context.Context, id, _ string) (*wo
 	if w.downAsked != nil {
 		return nil, w.downAsked
 	}
+	if w.onAsk != nil {
+		w.onAsk(id)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.asked++
 	f := w.flows[id]
 	if f == nil {
 		return nil, serviceerror.NewNotFound("no such workflow")
@@ -165,6 +176,9 @@ func (w *owning) GetWorkflowHistory(_ context.Context, id, _ string, _ bool, _ e
 
 func (w *owning) Status(_ context.Context, id string, out any) error {
 	var v any = w.book
+	if id == contract.StockWorkflowID("CHAIR") && w.noBook != nil {
+		return w.noBook
+	}
 	if id != contract.StockWorkflowID("CHAIR") {
 		f := w.flows[id]
 		if f == nil {

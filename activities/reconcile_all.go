@@ -23,8 +23,9 @@ type PassStarter interface {
 	Pass(ctx context.Context, in contract.ReconcileInput) (contract.ReconcileReport, error)
 }
 
-// LookThroughAll has every SKU looked through by its own Reconcile. One that fails
-// holds up no other.
+// LookThroughAll has every SKU looked through by its own Reconcile. One that fails, or
+// that takes longer than Patience, holds up no other: it goes on, and the next run waits
+// for it again.
 func (a *Passes) LookThroughAll(ctx context.Context, in contract.ReconcileAllInput) (contract.ReconcileAllReport, error) {
 	defer beating(ctx)()
 	var report contract.ReconcileAllReport
@@ -41,7 +42,9 @@ func (a *Passes) LookThroughAll(ctx context.Context, in contract.ReconcileAllInp
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			one, err := a.Starter.Pass(ctx, contract.ReconcileInput{SKU: sku, ReopenSeconds: a.ReopenSeconds, Pass: true, Since: in.Since})
+			patient, cancel := context.WithTimeout(ctx, a.Patience)
+			defer cancel()
+			one, err := a.Starter.Pass(patient, contract.ReconcileInput{SKU: sku, ReopenSeconds: a.ReopenSeconds, Pass: true, Since: in.Since})
 			mu.Lock()
 			defer mu.Unlock()
 			report.Found += one.Found

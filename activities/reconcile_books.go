@@ -13,42 +13,54 @@ import (
 
 const countTries = 10 // statements that one pass reads to correct counters
 
-// count holds the counters against their parts and corrects them, one after the
-// other: each correction makes the numbers of the others out of date. Whatever a
-// missing record should hold still stands in them, so none is corrected before it
-// is back.
-func (p *pass) count(ctx context.Context) error {
+// books holds the counters against their parts, and the totals of the SKU's book against
+// the gate's.
+func (p *pass) books(ctx context.Context) error {
+	st, ok, err := p.Gate.CompareCounters(ctx, p.in.SKU)
+	if err == nil && ok {
+		st, ok, err = p.count(ctx, st)
+	}
+	if err != nil || !ok {
+		return err
+	}
+	return p.book(ctx, st)
+}
+
+// count corrects the counters that are not their parts, one after the other: each
+// correction makes the numbers of the others out of date. It answers the last statement.
+// Whatever a missing record should hold still stands in them, so none is corrected
+// before it is back.
+func (p *pass) count(ctx context.Context, st redis.Statement) (_ redis.Statement, ok bool, err error) {
 	seen := map[string]bool{}
-	for range countTries {
-		st, ok, err := p.Gate.CompareCounters(ctx, p.in.SKU)
-		if err != nil || !ok {
-			return err
-		}
+	for ok = true; ok && len(seen) < countTries; {
 		part, delta, what := apart(st)
 		switch {
 		case part == "" && what == "":
-			return nil
+			return st, true, nil
 		case seen[what]:
 			p.alarm("%s: another look finds it again", what)
-			return nil
+			return st, true, nil
 		case part == "":
 			p.alarm("%s", what)
-			return nil
+			return st, true, nil
 		}
 		seen[what] = true
 		p.report.DriftUnits += max(delta, -delta)
-		if p.waits || p.report.Braked {
+		if p.at.Waits || p.report.Braked {
 			p.alarm("%s: not corrected while records or owners are missing", what)
-			return nil
+			return st, true, nil
 		}
 		err = p.mend(ctx, what, func(ctx context.Context) (redis.Base, error) {
 			return p.Gate.RepairCount(ctx, p.in.SKU, part, delta, st.Mended, what)
 		})
 		if err != nil || p.in.DryRun {
-			return err
+			return st, true, err
+		}
+		if st, ok, err = p.Gate.CompareCounters(ctx, p.in.SKU); err != nil {
+			return st, ok, err
 		}
 	}
-	return nil
+	return st, ok, nil
 }
 
 // apart answers the first counter that can be corrected and by how much, or only what
@@ -81,25 +93,27 @@ const bookLooks = 3 // at a book and a gate that seem to differ
 
 // book holds the totals of the SKU's book against the gate's. What differs is stock
 // that somebody has counted: a person must say which is right.
-func (p *pass) book(ctx context.Context) error {
-	what := ""
-	for range bookLooks {
-		var err error
-		if what, err = p.compareBook(ctx); err != nil || what == "" {
+func (p *pass) book(ctx context.Context, st redis.Statement) error {
+	for looks := 1; ; looks++ {
+		what, err := p.compareBook(ctx, st)
+		switch {
+		case err != nil || what == "":
+			return err
+		case looks == bookLooks:
+			p.alarm("%s", what)
+			return nil
+		}
+		var ok bool
+		if st, ok, err = p.Gate.CompareCounters(ctx, p.in.SKU); err != nil || !ok {
 			return err
 		}
 	}
-	p.alarm("%s", what)
-	return nil
 }
 
-// compareBook reads the gate first and the book afterwards, which then knows every
-// event that the gate has counted. Those that the gate decided later are taken out.
-func (p *pass) compareBook(ctx context.Context) (what string, err error) {
-	st, ok, err := p.Gate.CompareCounters(ctx, p.in.SKU)
-	if err != nil || !ok {
-		return "", err
-	}
+// compareBook has the gate as it was read first, and reads the book afterwards, which
+// then knows every event that the gate has counted. Those that the gate decided later
+// are taken out.
+func (p *pass) compareBook(ctx context.Context, st redis.Statement) (what string, err error) {
 	var book contract.StockBook
 	switch err := p.Books.Status(ctx, contract.StockWorkflowID(p.in.SKU), &book); {
 	case errors.Is(err, launch.ErrNoOwner) || err == nil && !book.Opened:

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -14,18 +12,21 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"golang.org/x/sync/errgroup"
 
-	"holdfast/codec"
 	"holdfast/contract"
 	"holdfast/launch"
 	"holdfast/redis"
 )
 
-const listPage = 1000 // workflows of one page
+const (
+	listPage  = 1000 // workflows of one page
+	askAtOnce = 8    // questions to Temporal side by side, between two rests
+)
 
-// lostRecord is an open workflow without a record.
-type lostRecord struct {
+// listed is a workflow as Temporal's list has it, which may be behind.
+type listed struct {
 	id      string
 	started time.Time
+	state   string // that it wrote last
 }
 
 // gone is a record whose workflow is not open.
@@ -36,114 +37,197 @@ type gone struct {
 }
 
 // owners holds the live records against the open workflows, both ways, and ends the
-// records that have no owner. Temporal is asked after the gate: an owner is started
-// before its record needs one.
-func (p *pass) owners(ctx context.Context, survey redis.Survey) error {
-	unseen := maps.Clone(survey.Owned)
-	p.report.Owners = len(unseen)
-	for _, kind := range []string{contract.HoldWorkflow, contract.WaitlistEntryWorkflow} {
-		query := skuQuery(p.in.SKU, kind, "ExecutionStatus = 'Running'")
-		err := p.list(ctx, query, func(page []lostRecord) error {
-			var unknown []string
-			started := map[string]time.Time{}
-			for _, w := range page {
-				if _, owned := survey.Owned[w.id]; owned {
-					p.overdue(w.id, unseen)
-					delete(unseen, w.id)
-					continue
-				}
-				unknown = append(unknown, w.id)
-				started[w.id] = w.started
-			}
-			missing, err := p.Gate.InspectRecords(ctx, p.in.SKU, unknown)
-			for _, id := range missing {
-				p.lost = append(p.lost, lostRecord{id, started[id]})
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
+// records that have no owner: with an agreement as it meets them, and without one when
+// it has met all and knows that they are few enough. Temporal's list only says whose
+// owner need not be asked for; that one is missing says Temporal's answer about it alone.
+func (p *pass) owners(ctx context.Context) error {
+	if err := p.known(ctx); err != nil {
+		return err
 	}
-	maps.DeleteFunc(unseen, func(_ string, o redis.Owned) bool { return p.young(o.Since) })
-	brake := max(leastBrake, p.report.Owners/brakeShare)
-	left, err := p.missing(ctx, unseen, brake)
+	if err := p.listOpen(ctx); err != nil {
+		return err
+	}
+	records, err := p.Gate.Records(ctx, p.in.SKU)
 	if err != nil {
 		return err
 	}
-	p.report.Missing = len(left)
-	for _, g := range left {
-		p.report.DriftUnits += g.owned.Units
+	p.most = max(leastBrake, int(records)/brakeShare)
+	if p.at.Survey == (redis.SurveyAt{}) {
+		p.report.Owners = 0
 	}
-	if len(left) > brake && !p.in.Agree {
-		p.report.Braked = true
-		p.alarm("more than %d of %d owners are missing: an outage of Temporal, or another namespace, is likelier than so many lost workflows, and nothing was given back; if they are gone, run: holdfast reconcile %s --agree",
-			brake, p.report.Owners, p.in.SKU)
+	for !p.at.Survey.Done() {
+		began := time.Now()
+		page, next, err := p.Gate.SurveyPage(ctx, p.in.SKU, p.at.Survey)
+		if err != nil {
+			return err
+		}
+		if err := p.look(ctx); err != nil {
+			return err
+		}
+		if err := p.pace.worked(ctx, began); err != nil {
+			return err
+		}
+		for _, step := range []func(context.Context, redis.Survey) error{p.ownersOf, p.places, p.untold} {
+			if err := step(ctx, page); err != nil {
+				return err
+			}
+		}
+		p.at.Survey = next
+		p.save(ctx)
+	}
+	return p.endGone(ctx)
+}
+
+// known asks for the SKU's book. A Temporal that has not even that is another one, and
+// what it says of owners, agreed or not, is nothing to go by.
+func (p *pass) known(ctx context.Context) error {
+	var book contract.StockBook
+	err := p.Books.Status(ctx, contract.StockWorkflowID(p.in.SKU), &book)
+	p.ours = err == nil && book.Opened
+	if errors.Is(err, launch.ErrNoOwner) {
 		return nil
 	}
-	for _, g := range left {
-		if err := p.end(ctx, g); err != nil {
+	return err
+}
+
+// atOnce says that a missing owner's record is ended when it is met.
+func (p *pass) atOnce() bool { return p.in.Agree && p.ours }
+
+// listOpen notes the open workflows, and gives those their records back that have
+// none.
+func (p *pass) listOpen(ctx context.Context) error {
+	for _, kind := range []string{contract.HoldWorkflow, contract.WaitlistEntryWorkflow} {
+		query := skuQuery(p.in.SKU, kind, "ExecutionStatus = 'Running'")
+		err := p.list(ctx, query, nil, func(page []listed, _ []byte) error {
+			ids := make([]string, len(page))
+			for i, w := range page {
+				ids[i] = w.id
+				p.open.add(p.open.listed, w.id)
+				if w.state == string(contract.EntryOffered) {
+					p.open.add(p.open.offered, w.id)
+				}
+			}
+			missing, err := p.Gate.InspectRecords(ctx, p.in.SKU, ids)
+			if err != nil {
+				return err
+			}
+			for _, w := range page {
+				if slices.Contains(missing, w.id) {
+					if err := p.restore(ctx, w); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// overdue notes a hold that its living owner should have ended long ago.
-func (p *pass) overdue(id string, unseen map[string]redis.Owned) {
-	until := unseen[id].Deadline
-	if !until.IsZero() && p.now.Sub(until) > p.Grace+overdueHold {
-		p.alarm("%s is held since its deadline %s passed, and its workflow is open: look at it in Temporal", id, until.Format(time.RFC3339))
-	}
-}
-
-// list visits the pages of a visibility query.
-func (p *pass) list(ctx context.Context, query string, visit func([]lostRecord) error) error {
-	req := &workflowservice.ListWorkflowExecutionsRequest{PageSize: listPage, Query: query}
+// list visits the pages of a visibility query, from that of a token on; visit gets the
+// token of the next one, too.
+func (p *pass) list(ctx context.Context, query string, token []byte, visit func(page []listed, next []byte) error) error {
+	req := &workflowservice.ListWorkflowExecutionsRequest{PageSize: listPage, Query: query, NextPageToken: token}
 	for {
+		began := time.Now()
 		res, err := p.Owners.ListWorkflow(ctx, req)
 		if err != nil {
 			return fmt.Errorf("list workflows: %w", err)
 		}
-		page := make([]lostRecord, len(res.GetExecutions()))
+		page := make([]listed, len(res.GetExecutions()))
 		for i, e := range res.GetExecutions() {
-			page[i] = lostRecord{e.GetExecution().GetWorkflowId(), e.GetStartTime().AsTime()}
+			page[i] = listed{e.GetExecution().GetWorkflowId(), e.GetStartTime().AsTime(), stateOf(e)}
 		}
-		if err := visit(page); err != nil {
+		req.NextPageToken = res.GetNextPageToken()
+		if err := visit(page, req.NextPageToken); err != nil {
 			return err
 		}
-		if req.NextPageToken = res.GetNextPageToken(); len(req.NextPageToken) == 0 {
+		if err := p.pace.worked(ctx, began); err != nil {
+			return err
+		}
+		if len(req.NextPageToken) == 0 {
 			return nil
 		}
 	}
 }
 
-// missing asks Temporal itself for each owner that its list has not got. Without an
-// agreement it asks until more are missing than may be.
-func (p *pass) missing(ctx context.Context, unseen map[string]redis.Owned, brake int) ([]gone, error) {
-	var left []gone
-	for ids := range slices.Chunk(slices.Sorted(maps.Keys(unseen)), askAtOnce) {
-		found := make([]*gone, len(ids))
-		group, ctx := errgroup.WithContext(ctx)
-		for i, id := range ids {
-			group.Go(func() error {
-				open, run, err := p.owner(ctx, id)
-				if err == nil && !open {
-					found[i] = &gone{id: id, run: run, owned: unseen[id]}
-				}
+// ownersOf looks for the owners of a page's records.
+func (p *pass) ownersOf(ctx context.Context, page redis.Survey) error {
+	for _, why := range page.Unreadable {
+		p.alarm("%s", why)
+	}
+	p.report.Owners += len(page.Owned)
+	var unseen []redis.Owned
+	for _, o := range page.Owned {
+		switch {
+		case p.open.has(p.open.listed, o.ID):
+			if err := p.overdue(ctx, o); err != nil {
 				return err
-			})
+			}
+		case !p.young(o.Since):
+			unseen = append(unseen, o)
+		case len(p.fresh) <= p.most:
+			p.fresh = append(p.fresh, o)
 		}
-		if err := group.Wait(); err != nil {
-			return nil, err
+	}
+	if len(p.gone) > p.most {
+		return nil // too many already
+	}
+	err := p.askFor(ctx, unseen, func(missing []gone) error {
+		if !p.atOnce() {
+			if p.gone = append(p.gone, missing...); len(p.gone) > p.most {
+				return errEnough
+			}
+			return nil
 		}
-		for _, g := range found {
-			if g != nil {
-				left = append(left, *g)
+		for _, g := range missing {
+			if err := p.end(ctx, g); err != nil {
+				return err
 			}
 		}
-		if len(left) > brake && !p.in.Agree {
-			break
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// overdue notes a hold that its living owner should have ended long ago.
+func (p *pass) overdue(ctx context.Context, o redis.Owned) error {
+	if o.Deadline.IsZero() || p.now.Sub(o.Deadline) <= p.Grace+overdueHold || len(p.report.Alarms) == maxDifferences {
+		return nil
+	}
+	open, _, err := p.owner(ctx, o.ID)
+	if err == nil && open {
+		p.alarm("%s is held since its deadline %s passed, and its workflow is open: look at it in Temporal", o.ID, o.Deadline.Format(time.RFC3339))
+	}
+	return err
+}
+
+// missing asks Temporal itself for owners that its list has not got, a few at a time.
+func (p *pass) missing(ctx context.Context, unseen []redis.Owned) ([]gone, error) {
+	found := make([]*gone, len(unseen))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, o := range unseen {
+		group.Go(func() error {
+			open, run, err := p.owner(ctx, o.ID)
+			if err == nil && !open {
+				found[i] = &gone{id: o.ID, run: run, owned: o}
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var left []gone
+	for _, g := range found {
+		if g != nil {
+			left = append(left, *g)
 		}
 	}
 	return left, nil
@@ -164,9 +248,97 @@ func (p *pass) owner(ctx context.Context, id string) (open bool, run string, err
 	return info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, info.GetExecution().GetRunId(), nil
 }
 
+// endGone ends the records that were met without an owner, if so few are that it is no
+// outage. Their owners are asked for once more: a door that repeats a request may have
+// started one since.
+func (p *pass) endGone(ctx context.Context) error {
+	if len(p.gone) == 0 {
+		return nil
+	}
+	brake := max(leastBrake, p.report.Owners/brakeShare)
+	few, err := p.few(ctx, brake)
+	switch {
+	case err != nil:
+		return err
+	case !p.ours:
+		p.alarm("Temporal knows neither the book of this SKU nor the owners of its records: it is another namespace, or it has lost its data, and nothing was given back, agreed or not")
+	case !few:
+		p.alarm("more than %d of %d owners are missing: an outage of Temporal, or another namespace, is likelier than so many lost workflows, and nothing was given back; if they are gone, run: holdfast reconcile %s --agree",
+			brake, p.report.Owners, p.in.SKU)
+	default:
+		return p.askFor(ctx, owned(p.gone), func(missing []gone) error {
+			for _, g := range missing {
+				if err := p.end(ctx, g); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	p.report.Braked = true
+	for _, g := range p.gone {
+		p.isMissing(g)
+	}
+	return nil
+}
+
+// few says whether no more owners are missing than may be. Young records count, though
+// none of them is ended yet: else an outage would be let through in small helpings, as
+// its records grow old.
+func (p *pass) few(ctx context.Context, brake int) (bool, error) {
+	missing := len(p.gone)
+	if missing <= brake {
+		err := p.askFor(ctx, p.fresh, func(young []gone) error {
+			if missing += len(young); missing > brake {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			return false, err
+		}
+	}
+	return missing <= brake, nil
+}
+
+// errEnough ends the search for missing owners.
+var errEnough = errors.New("enough are missing")
+
+func owned(of []gone) []redis.Owned {
+	out := make([]redis.Owned, len(of))
+	for i, g := range of {
+		out[i] = g.owned
+	}
+	return out
+}
+
+// askFor asks for the owners of records, a few at a time, and rests between.
+func (p *pass) askFor(ctx context.Context, owned []redis.Owned, visit func(missing []gone) error) error {
+	for some := range slices.Chunk(owned, askAtOnce) {
+		began := time.Now()
+		missing, err := p.missing(ctx, some)
+		if err == nil {
+			err = visit(missing)
+		}
+		if err == nil {
+			err = p.pace.worked(ctx, began)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *pass) isMissing(g gone) {
+	p.report.Missing++
+	p.report.DriftUnits += g.owned.Units
+}
+
 // end ends a record without an owner. Money that its Hold was told of gets its
 // Payment first, which may sell the unit yet.
 func (p *pass) end(ctx context.Context, g gone) error {
+	p.isMissing(g)
 	what := g.id + " was live in the gate, and its workflow is not open"
 	if g.owned.Units > 0 {
 		what = fmt.Sprintf("%s held %d, and its workflow is not open", g.id, g.owned.Units)
@@ -176,128 +348,6 @@ func (p *pass) end(ctx context.Context, g gone) error {
 	}
 	return p.mend(ctx, what, func(ctx context.Context) (redis.Base, error) {
 		return p.Gate.RepairGone(ctx, p.in.SKU, g.id, g.owned.Version)
-	})
-}
-
-// leftMoney looks at Holds that did not end by themselves: what they were told of
-// and nobody has is a Payment's.
-func (p *pass) leftMoney(ctx context.Context) error {
-	query := skuQuery(p.in.SKU, contract.HoldWorkflow, "ExecutionStatus IN ('Terminated', 'Failed', 'TimedOut')")
-	if !p.in.Since.IsZero() {
-		query += fmt.Sprintf(" AND CloseTime >= '%s'", p.in.Since.UTC().Format(time.RFC3339))
-	}
-	return p.list(ctx, query, func(page []lostRecord) error {
-		for _, w := range page {
-			// A run that was reset goes on in a newer one.
-			open, run, err := p.owner(ctx, w.id)
-			if err == nil && !open {
-				_, err = p.settleMoney(ctx, w.id, run)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// settleMoney gives the money of a closed Hold that nobody has to its Payment. One
-// that was ever started is not started again: it has settled the money, or does.
-// told is false when the history could not be read: its unit must not go back then.
-func (p *pass) settleMoney(ctx context.Context, holdID, run string) (told bool, err error) {
-	if run == "" {
-		return true, nil // Temporal knows nothing of it any more
-	}
-	left, err := UnsettledPayments(ctx, p.Owners, p.Payloads, holdID, run)
-	var key *codec.UnknownKeyError
-	if errors.As(err, &key) {
-		p.alarm("%s did not end by itself, and what it was told cannot be read: %s", holdID, key)
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	for _, in := range left {
-		if p.settled[in.PaymentID] {
-			continue
-		}
-		_, known, err := p.owner(ctx, in.PaymentID)
-		if err != nil {
-			return false, err
-		}
-		if p.settled[in.PaymentID] = true; known != "" {
-			continue
-		}
-		what := fmt.Sprintf("%s left payment %s without an owner", holdID, in.PaymentID)
-		err = p.mend(ctx, what, func(ctx context.Context) (redis.Base, error) {
-			_, err := p.Payments.Decide(ctx, in)
-			return redis.Base{Verdict: redis.OK}, err
-		})
-		if err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// restore gives open workflows their records back.
-func (p *pass) restore(ctx context.Context) error {
-	for _, l := range p.lost {
-		if p.young(l.started) {
-			p.waits = true
-			continue
-		}
-		open, _, err := p.owner(ctx, l.id)
-		if err == nil && open {
-			if strings.HasPrefix(l.id, contract.HoldPrefix) {
-				err = p.restoreHold(ctx, l.id)
-			} else {
-				err = p.restoreEntry(ctx, l.id)
-			}
-		}
-		if err != nil && !errors.Is(err, launch.ErrNoOwner) {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *pass) restoreHold(ctx context.Context, id string) error {
-	var s contract.HoldStatus
-	if err := p.Books.Status(ctx, id, &s); err != nil {
-		return err
-	}
-	i := slices.IndexFunc(s.Lines, func(l contract.Line) bool { return l.SKU == p.in.SKU })
-	switch {
-	case i < 0 || s.State == contract.HoldProvisional || s.State.Ended():
-		return nil // its own adopt, or its own end, is on its way
-	case s.Person == "":
-		p.waits = true
-		p.alarm("%s has lost its record, and its worker is too old to say whose it is: run newer workers", id)
-		return nil
-	}
-	lost := redis.LostHold{
-		ID: id, Person: s.Person, EntryID: s.EntryID, Units: s.Lines[i].Quantity, Generation: s.Generation,
-		CreatedAt: s.CreatedAt, ExpiresAt: s.ExpiresAt, Extended: s.Extended,
-	}
-	if i == 0 && len(s.Lines) > 1 {
-		lost.Cart = s.Lines
-	}
-	p.report.DriftUnits += lost.Units
-	return p.mend(ctx, fmt.Sprintf("%s holds %d, and the gate had no record of it", id, lost.Units), func(ctx context.Context) (redis.Base, error) {
-		return p.Gate.RepairHold(ctx, p.in.SKU, lost)
-	})
-}
-
-func (p *pass) restoreEntry(ctx context.Context, id string) error {
-	var s contract.EntryStatus
-	if err := p.Books.Status(ctx, id, &s); err != nil || !s.State.Live() {
-		return err
-	}
-	return p.mend(ctx, fmt.Sprintf("%s waits since %s, and the gate had no record of it", id, s.JoinedAt.Format(time.RFC3339)), func(ctx context.Context) (redis.Base, error) {
-		return p.Gate.RepairEntry(ctx, p.in.SKU, redis.LostEntry{
-			ID: id, Person: s.Person, Units: s.Quantity, JoinedAt: s.JoinedAt, HoldID: s.HoldID, Generation: s.Generation,
-		})
 	})
 }
 

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 
@@ -17,15 +16,16 @@ import (
 	"holdfast/redis"
 )
 
-// The pass over a SKU that is open. It reads while the SKU moves, so that what it
-// sees may be over: each repair says what was seen, and the gate decides.
+// The pass over a SKU that is open. It reads page by page while the SKU moves, so that
+// what it sees may be over: each repair says what was seen, and the gate decides.
 
 // PassGate is the gate as a pass uses it.
 type PassGate interface {
 	CheckGate
 	Snapshot(ctx context.Context, sku string) (redis.Counters, contract.About, error)
 	Overdue(ctx context.Context, c redis.Counters) (time.Duration, error)
-	ReadSurvey(ctx context.Context, sku string) (redis.Survey, error)
+	Records(ctx context.Context, sku string) (int64, error)
+	SurveyPage(ctx context.Context, sku string, at redis.SurveyAt) (redis.Survey, redis.SurveyAt, error)
 	CompareCounters(ctx context.Context, sku string) (redis.Statement, bool, error)
 	RepairGone(ctx context.Context, sku, id string, version int64) (redis.Base, error)
 	RepairHold(ctx context.Context, sku string, h redis.LostHold) (redis.Base, error)
@@ -57,6 +57,8 @@ type Passes struct {
 	SKUs     SKUMap
 	Starter  PassStarter
 	Payloads *codec.Codec
+	// Patience is how long one SKU of all is waited for.
+	Patience time.Duration
 	Lease    time.Duration
 	// Grace is how long a Hold may keep its unit past its deadline.
 	Grace time.Duration
@@ -67,6 +69,9 @@ type Passes struct {
 	// Drift is told by how many units a SKU's gate and workflows were apart; nil for
 	// nobody.
 	Drift func(sku string, units int64)
+
+	looking atomic.Int32 // passes under way
+	rung    rung
 }
 
 const (
@@ -74,14 +79,16 @@ const (
 	brakeShare  = 20              // or one in so many
 	overdueHold = 5 * time.Minute // past deadline and grace, of a hold whose owner lives
 	youngSlack  = time.Minute     // and a lease: what may still be on its way
-	askAtOnce   = 16              // questions to Temporal side by side
 )
 
-// LookThrough looks through one SKU and mends what it finds. Of one that is closed
-// it only says so. Repeated after a crash it finds what is left.
+// LookThrough looks through one SKU and mends what it finds. Of one that is closed it
+// only says so. Tried again after a crash it goes on where its last heartbeat was; what
+// was mended since then is mended, and only missing in the report.
 func (a *Passes) LookThrough(ctx context.Context, in contract.ReconcileInput) (contract.ReconcileReport, error) {
-	defer beating(ctx)()
-	p := &pass{Passes: a, in: in, settled: map[string]bool{}, report: contract.ReconcileReport{SKU: in.SKU, DryRun: in.DryRun, Checked: time.Now().UTC()}}
+	a.looking.Add(1)
+	defer a.looking.Add(-1)
+	p := newPass(ctx, a, in)
+	defer beatingWith(ctx, func() { activity.RecordHeartbeat(ctx, p.saved.Load()) })()
 	err := p.run(ctx)
 	var closed *redis.ClosedError
 	if errors.As(err, &closed) {
@@ -93,61 +100,105 @@ func (a *Passes) LookThrough(ctx context.Context, in contract.ReconcileInput) (c
 	if a.Drift != nil {
 		a.Drift(in.SKU, p.report.DriftUnits)
 	}
-	for _, alarm := range p.report.Alarms {
-		activity.GetLogger(ctx).Error("reconcile: a person must look", "sku", in.SKU, "alarm", alarm)
+	if a.rung.worthALine(in.SKU, p.report.Alarms) {
+		for _, alarm := range p.report.Alarms {
+			activity.GetLogger(ctx).Error("reconcile: a person must look", "sku", in.SKU, "alarm", alarm)
+		}
 	}
 	return p.report, nil
+}
+
+// passAt is how far a pass has got. It stands in the details of its heartbeats.
+type passAt struct {
+	Report contract.ReconcileReport `json:"report"`
+	Stage  int                      `json:"stage"`
+	Survey redis.SurveyAt           `json:"survey"`
+	Money  []byte                   `json:"money,omitempty"` // the page of Holds that did not end by themselves
+	// Waits is true when a record is missing that cannot be mended yet: its units still
+	// stand in the counters, and must.
+	Waits bool `json:"waits,omitempty"`
 }
 
 type pass struct {
 	*Passes
 	in     contract.ReconcileInput
 	report contract.ReconcileReport
+	at     passAt // without its report
+	saved  atomic.Pointer[passAt]
 	now    time.Time // by the gate's clock
-	lost   []lostRecord
+	ours   bool      // Temporal has the book of this SKU
+	open   openSet
+	gone   []gone        // owners that are missing, until it is known whether so many may be
+	fresh  []redis.Owned // that the list has not got and that may be on their way
+	most   int           // of either: more are too many in any case
 	// settled are the payments that this pass has looked after.
 	settled map[string]bool
-	// waits is true when a record is missing that cannot be mended yet: its units
-	// still stand in the counters, and must.
-	waits bool
+	pace    pace
 }
 
+func newPass(ctx context.Context, a *Passes, in contract.ReconcileInput) *pass {
+	p := &pass{
+		Passes: a, in: in, settled: map[string]bool{}, open: newOpenSet(), pace: pace{looking: &a.looking},
+		report: contract.ReconcileReport{SKU: in.SKU, DryRun: in.DryRun, Checked: time.Now().UTC()},
+	}
+	var last passAt
+	// A dry run mends nothing, so that it would find everything twice.
+	if !in.DryRun && activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &last) == nil && last.Report.SKU == in.SKU {
+		p.report, p.at = last.Report, last
+	}
+	p.keep()
+	return p
+}
+
+// keep makes here the place where another try goes on.
+func (p *pass) keep() {
+	at := p.at
+	at.Report = p.report
+	if at.Stage == 0 && !p.atOnce() {
+		at.Survey = redis.SurveyAt{} // who is missing is only known when all were looked for
+	}
+	p.saved.Store(&at)
+}
+
+// save keeps it and says so.
+func (p *pass) save(ctx context.Context) {
+	p.keep()
+	activity.RecordHeartbeat(ctx, p.saved.Load())
+}
+
+// run goes through the stages from the one that a try before has come to.
 func (p *pass) run(ctx context.Context) error {
-	counters, _, err := p.Gate.Snapshot(ctx, p.in.SKU)
-	if err != nil {
+	if err := p.look(ctx); err != nil {
 		return err
 	}
-	p.now = counters.AsOf
-	p.tripwire(counters)
-	survey, err := p.Gate.ReadSurvey(ctx, p.in.SKU)
-	if err != nil {
-		return err
-	}
-	for _, why := range survey.Unreadable {
-		p.alarm("%s", why)
-	}
-	if err := p.owners(ctx, survey); err != nil {
-		return err
-	}
-	for _, step := range []func(context.Context) error{
-		p.leftMoney,
-		p.restore,
-		func(ctx context.Context) error { return p.places(ctx, survey) },
-		func(ctx context.Context) error { return p.untold(ctx, survey) },
-		p.count,
-		p.book,
-		p.wakeUp,
-	} {
-		if err := step(ctx); err != nil {
+	stages := []func(context.Context) error{p.owners, p.leftMoney, p.books, p.wakeUp}
+	for ; p.at.Stage < len(stages); p.at.Stage++ {
+		p.save(ctx)
+		if err := stages[p.at.Stage](ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// look reads the counters and the gate's clock. A SKU that has been closed meanwhile
+// waits for this pass to end, so it asks with each page.
+func (p *pass) look(ctx context.Context) error {
+	c, _, err := p.Gate.Snapshot(ctx, p.in.SKU)
+	if err != nil {
+		return err
+	}
+	if p.now.IsZero() {
+		p.tripwire(c)
+	}
+	p.now = c.AsOf
+	return nil
+}
+
 func (p *pass) alarm(format string, args ...any) {
-	if len(p.report.Alarms) < maxDifferences {
-		p.report.Alarms = append(p.report.Alarms, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	if len(p.report.Alarms) < maxDifferences && !slices.Contains(p.report.Alarms, text) {
+		p.report.Alarms = append(p.report.Alarms, text)
 	}
 }
 
@@ -163,16 +214,18 @@ func (p *pass) mend(ctx context.Context, what string, repair func(context.Contex
 		p.wake(ctx, p.in.SKU, base)
 	}
 	if base.Verdict != redis.OK {
-		p.waits = p.waits || base.Verdict == redis.Young
+		p.at.Waits = p.at.Waits || base.Verdict == redis.Young
 		return nil
 	}
 	p.report.Found++
 	if !p.in.DryRun {
 		p.report.Repaired++
-		activity.GetLogger(ctx).Warn("reconcile: repaired", "sku", p.in.SKU, "what", what)
 	}
-	if len(p.report.Differences) < maxDifferences {
+	if len(p.report.Differences) < maxDifferences { // the ledger has all
 		p.report.Differences = append(p.report.Differences, what)
+		if !p.in.DryRun {
+			activity.GetLogger(ctx).Warn("reconcile: repaired", "sku", p.in.SKU, "what", what)
+		}
 	}
 	return nil
 }
@@ -188,48 +241,6 @@ func (p *pass) tripwire(c redis.Counters) {
 	case c.OnHand < 0 || c.Held < 0 || c.Offered < 0 || c.Sold < 0 || c.Returned < 0:
 		p.alarm("a counter is negative: on_hand %d, held %d, offered %d, sold %d, returned %d", c.OnHand, c.Held, c.Offered, c.Sold, c.Returned)
 	}
-}
-
-// places puts right what points at records.
-func (p *pass) places(ctx context.Context, survey redis.Survey) error {
-	slices.Sort(survey.Places)
-	for _, id := range slices.Compact(survey.Places) {
-		if p.in.DryRun {
-			continue // a script alone can tell what is wrong from what has just moved
-		}
-		err := p.mend(ctx, id+" had a place that was not its own, or none", func(ctx context.Context) (redis.Base, error) {
-			return p.Gate.RepairPlace(ctx, p.in.SKU, id, false)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// untold looks for offers whose entry does not know of them, though nothing is left
-// that would tell it.
-func (p *pass) untold(ctx context.Context, survey redis.Survey) error {
-	for _, hold := range slices.Sorted(maps.Keys(survey.Untold)) {
-		var entry contract.EntryStatus
-		err := p.Books.Status(ctx, survey.Untold[hold], &entry)
-		var gone *serviceerror.NotFound
-		switch {
-		case errors.As(err, &gone): // found by its owner
-			continue
-		case err != nil:
-			return err
-		case entry.HoldID == hold:
-			continue
-		}
-		err = p.mend(ctx, hold+" is an offer that "+survey.Untold[hold]+" did not know of", func(ctx context.Context) (redis.Base, error) {
-			return p.Gate.RepairPlace(ctx, p.in.SKU, hold, true)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // wakeUp has the outbox drained when something in it waits, and the line served when

@@ -60,7 +60,7 @@ type ReconcileAllReport struct {
 	Found    int       `json:"found,omitempty"`
 	Repaired int       `json:"repaired,omitempty"`
 	Alarms   int       `json:"alarms,omitempty"`
-	// Failed names SKUs whose pass did not get through, at most 50.
+	// Failed names SKUs whose pass did not get through, or not yet, at most 50.
 	Failed []string `json:"failed,omitempty"`
 }
 

@@ -1,6 +1,8 @@
 package redis
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -56,14 +58,64 @@ func TestPlacesFollowTheRecords(t *testing.T) {
 			}
 			f.whole()
 			lines := f.lines()
+			f.surveyed(nil)
 			require.NoError(t, c.spoil(f, p))
+			f.surveyed([]string{c.id(p)})
 			require.Equal(t, OK, f.place(c.id(p), c.untold))
 			ledger := must[[]LedgerLine](f)(f.g.Ledger(t.Context(), f.sku, "", 1000))
 			require.Len(t, ledger, lines+1)
 			last := ledger[lines]
 			require.Equal(t, [4]string{"repair", "place", c.id(p), c.why}, [4]string{last.Verb, last.Kind, last.RefID, last.Reason})
 			require.Equal(t, Existing, f.place(c.id(p), c.untold), "a second run finds nothing")
+			f.surveyed(nil)
 			f.whole()
 		})
 	}
+}
+
+// surveyed asserts what a survey names for a look under a script.
+func (f *fixture) surveyed(want []string) {
+	f.t.Helper()
+	s := must[Survey](f)(f.g.ReadSurvey(f.t.Context(), f.sku))
+	require.Empty(f.t, s.Unreadable)
+	got := slices.Clone(s.Places)
+	for _, u := range s.Untold {
+		got = append(got, u.Hold)
+	}
+	slices.Sort(got)
+	require.Equal(f.t, want, slices.Compact(got))
+}
+
+// A survey goes on from a page to the next, names each record that needs an owner, and
+// holds no more than a page at once, however many records there are.
+func TestASurveyIsReadByPages(t *testing.T) {
+	const many = 3 * surveyPage
+	f := open(t, many)
+	owned := map[string]bool{}
+	for range many {
+		owned[f.held()] = true
+	}
+	for i := range many {
+		owned[f.waits(fmt.Sprint("p", i), 1)] = true
+	}
+	ended := f.waits("gone", 1)
+	f.leave(ended, contract.EntryLeft)
+	pages, met := 0, 0
+	for at := (SurveyAt{}); !at.Done(); pages++ {
+		page, next, err := f.g.SurveyPage(t.Context(), f.sku, at)
+		require.NoError(t, err)
+		require.NotEqual(t, at, next)
+		require.Less(t, len(page.Owned), 2*surveyPage)
+		require.Empty(t, page.Places)
+		for _, o := range page.Owned {
+			met++
+			require.True(t, owned[o.ID], o.ID)
+			require.False(t, o.Since.IsZero())
+			delete(owned, o.ID)
+		}
+		at = next
+	}
+	require.Empty(t, owned)
+	require.GreaterOrEqual(t, pages, 11, "holds, entries, line and people are of three pages and more")
+	require.Equal(t, 2*many, met, "each once: no table has changed its size meanwhile")
 }

@@ -70,7 +70,7 @@ func (g *Gate) CompareCounters(ctx context.Context, sku string) (st Statement, o
 }
 
 func (g *Gate) readStatement(ctx context.Context, sku string, most int64) (st Statement, ok bool, err error) {
-	r := statementReader{g: g, sku: sku, most: most, parts: map[string]Hold{}, st: Statement{SKU: sku}}
+	r := statementReader{g: g, sku: sku, most: most, parts: map[string]statementPart{}, st: Statement{SKU: sku}}
 	if ok, err = r.compare(ctx); err == nil && ok {
 		err = r.checkLedger(ctx)
 	}
@@ -83,11 +83,16 @@ func (g *Gate) readStatement(ctx context.Context, sku string, most int64) (st St
 type statementReader struct {
 	g     *Gate
 	sku   string
-	most  int64           // lines of the ledger to check
-	parts map[string]Hold // live and sold holds
+	most  int64                    // lines of the ledger to check
+	parts map[string]statementPart // live and sold holds, as small as can be: there may be many
 	st    Statement
 	last  string   // id of the ledger's last line
 	since Movement // of holds whose records were read before they moved
+}
+
+type statementPart struct {
+	state contract.HoldState
+	units int64
 }
 
 // compare reads all records, bite by bite, and then in one transaction the counters,
@@ -159,7 +164,7 @@ func (r *statementReader) part(id, raw string) {
 		r.fault("%v", err)
 	}
 	if h.State.Live() || h.State == contract.HoldSold {
-		r.parts[id] = Hold{State: h.State, Units: h.Units}
+		r.parts[id] = statementPart{h.State, h.Units}
 	} else {
 		delete(r.parts, id)
 	}
@@ -234,13 +239,13 @@ func (r *statementReader) num(stock map[string]string, field string) int64 {
 func (r *statementReader) addUp() {
 	var held, offered, sold int64
 	for _, h := range r.parts {
-		switch h.State {
+		switch h.state {
 		case contract.HoldOffered:
-			offered += h.Units
+			offered += h.units
 		case contract.HoldSold:
-			sold += h.Units
+			sold += h.units
 		default:
-			held += h.Units
+			held += h.units
 		}
 	}
 	held, offered, sold = held+r.since.Held, offered+r.since.Offered, sold+r.since.Sold+r.since.Returned

@@ -162,7 +162,7 @@ func TestStatementCountsWhatMovesMeanwhile(t *testing.T) {
 	f := open(t, 5)
 	early, late, returned := f.held(), f.held(), f.held()
 	f.confirm(returned, "pi")
-	r := statementReader{g: f.g, sku: f.sku, most: statementLines, parts: map[string]Hold{}, st: Statement{SKU: f.sku}}
+	r := statementReader{g: f.g, sku: f.sku, most: statementLines, parts: map[string]statementPart{}, st: Statement{SKU: f.sku}}
 	_, err := r.compare(t.Context()) // reads all records
 	require.NoError(t, err)
 	require.Empty(t, r.st.Drift)

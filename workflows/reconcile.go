@@ -51,7 +51,7 @@ func (r *reconcile) details(state, next string) {
 func (r *reconcile) lookThrough() error {
 	r.details("looking", "the end of the pass")
 	act := workflow.WithActivityOptions(r.ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Hour, // of a hundred thousand records without an owner
+		StartToCloseTimeout: time.Hour, // of some four hundred thousand records without an owner; the next try goes on
 		HeartbeatTimeout:    10 * time.Second,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 15 * time.Second, MaximumAttempts: 5},
 		Summary:             "look for what gate and workflows differ in, and mend it",
@@ -69,6 +69,7 @@ func (r *reconcile) lookThrough() error {
 	details(r.ctx,
 		"State", state,
 		"Lines", verbatim(r.in.SKU),
+		"Owners", fmt.Sprintf("%d, of which %d are missing", r.report.Owners, r.report.Missing),
 		"Found", fmt.Sprintf("%d difference(s), %d mended", r.report.Found, r.report.Repaired),
 		"Differences", sentences(r.report.Differences),
 		"Alarms", sentences(r.report.Alarms),

@@ -1,0 +1,79 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/codec"
+	"holdfast/contract"
+	"holdfast/redis"
+)
+
+// leftMoney looks at Holds that did not end by themselves: what they were told of
+// and nobody has is a Payment's.
+func (p *pass) leftMoney(ctx context.Context) error {
+	query := skuQuery(p.in.SKU, contract.HoldWorkflow, "ExecutionStatus IN ('Terminated', 'Failed', 'TimedOut')")
+	if !p.in.Since.IsZero() {
+		query += fmt.Sprintf(" AND CloseTime >= '%s'", p.in.Since.UTC().Format(time.RFC3339))
+	}
+	return p.list(ctx, query, p.at.Money, func(page []listed, next []byte) error {
+		for _, w := range page {
+			began := time.Now()
+			// A run that was reset goes on in a newer one.
+			open, run, err := p.owner(ctx, w.id)
+			if err == nil && !open {
+				_, err = p.settleMoney(ctx, w.id, run)
+			}
+			if err == nil {
+				err = p.pace.worked(ctx, began)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		p.at.Money = next
+		p.save(ctx)
+		return p.look(ctx)
+	})
+}
+
+// settleMoney gives the money of a closed Hold that nobody has to its Payment. One
+// that was ever started is not started again: it has settled the money, or does.
+// told is false when the history could not be read: its unit must not go back then.
+func (p *pass) settleMoney(ctx context.Context, holdID, run string) (told bool, err error) {
+	if run == "" {
+		return true, nil // Temporal knows nothing of it any more
+	}
+	left, err := UnsettledPayments(ctx, p.Owners, p.Payloads, holdID, run)
+	var key *codec.UnknownKeyError
+	if errors.As(err, &key) {
+		p.alarm("%s did not end by itself, and what it was told cannot be read: %s", holdID, key)
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, in := range left {
+		if p.settled[in.PaymentID] {
+			continue
+		}
+		_, known, err := p.owner(ctx, in.PaymentID)
+		if err != nil {
+			return false, err
+		}
+		if p.settled[in.PaymentID] = true; known != "" {
+			continue
+		}
+		what := fmt.Sprintf("%s left payment %s without an owner", holdID, in.PaymentID)
+		err = p.mend(ctx, what, func(ctx context.Context) (redis.Base, error) {
+			_, err := p.Payments.Decide(ctx, in)
+			return redis.Base{Verdict: redis.OK}, err
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
