@@ -39,6 +39,7 @@ type owning struct {
 	asked     int             // for one workflow
 	onAsk     func(id string) // before the answer is made
 	onList    func()
+	undecided error // of a Payment that is begun
 }
 
 type flow struct {
@@ -61,27 +62,38 @@ func (w *owning) opens(id, kind string) *flow {
 
 // ends terminates a Hold that was told of payments.
 func (w *owning) ends(id string, refs ...string) {
-	payload := func(v any) *commonpb.Payloads {
-		p, err := converter.GetDefaultDataConverter().ToPayloads(v)
-		require.NoError(w.t, err)
-		return p
+	w.terminates(id, contract.HoldInput{HoldID: id, Lines: []contract.Line{{SKU: "CHAIR", Quantity: 1}}})
+	for _, ref := range refs {
+		w.hears(id, contract.SignalPaymentSucceeded, contract.PaymentSucceeded{PaymentRef: ref})
 	}
+}
+
+// terminates ends a workflow that was begun with an input.
+func (w *owning) terminates(id string, input any) {
 	f := w.flows[id]
 	f.open, f.ended = false, time.Now()
 	f.histories = []*historypb.HistoryEvent{{
 		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
 		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
-			WorkflowId: id, Input: payload(contract.HoldInput{HoldID: id, Lines: []contract.Line{{SKU: "CHAIR", Quantity: 1}}}),
+			WorkflowId: id, Input: w.payload(input),
 		}},
 	}}
-	for _, ref := range refs {
-		f.histories = append(f.histories, &historypb.HistoryEvent{
-			EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
-			Attributes: &historypb.HistoryEvent_WorkflowExecutionSignaledEventAttributes{WorkflowExecutionSignaledEventAttributes: &historypb.WorkflowExecutionSignaledEventAttributes{
-				SignalName: contract.SignalPaymentSucceeded, Input: payload(contract.PaymentSucceeded{PaymentRef: ref}),
-			}},
-		})
-	}
+}
+
+// hears adds a signal to the history of a workflow.
+func (w *owning) hears(id, signal string, arg any) {
+	w.flows[id].histories = append(w.flows[id].histories, &historypb.HistoryEvent{
+		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionSignaledEventAttributes{WorkflowExecutionSignaledEventAttributes: &historypb.WorkflowExecutionSignaledEventAttributes{
+			SignalName: signal, Input: w.payload(arg),
+		}},
+	})
+}
+
+func (w *owning) payload(v any) *commonpb.Payloads {
+	p, err := converter.GetDefaultDataConverter().ToPayloads(v)
+	require.NoError(w.t, err)
+	return p
 }
 
 var queryPattern = regexp.MustCompile(`^WorkflowType = '(\w+)' AND HoldfastSku = 'CHAIR' AND (.*)$`)
@@ -121,7 +133,7 @@ func (w *owning) ListWorkflow(_ context.Context, req *workflowservice.ListWorkfl
 		state, err := converter.GetDefaultDataConverter().ToPayload(w.flows[id].state)
 		require.NoError(w.t, err)
 		res.Executions = append(res.Executions, &workflowpb.WorkflowExecutionInfo{
-			Execution: &commonpb.WorkflowExecution{WorkflowId: id}, StartTime: timestamppb.New(w.flows[id].started),
+			Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: "run-" + id}, StartTime: timestamppb.New(w.flows[id].started),
 			SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{contract.StateAttribute: state}},
 		})
 	}

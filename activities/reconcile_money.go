@@ -14,11 +14,7 @@ import (
 // leftMoney looks at Holds that did not end by themselves: what they were told of
 // and nobody has is a Payment's.
 func (p *pass) leftMoney(ctx context.Context) error {
-	query := skuQuery(p.in.SKU, contract.HoldWorkflow, "ExecutionStatus IN ('Terminated', 'Failed', 'TimedOut')")
-	if !p.in.Since.IsZero() {
-		query += fmt.Sprintf(" AND CloseTime >= '%s'", p.in.Since.UTC().Format(time.RFC3339))
-	}
-	return p.list(ctx, query, p.at.Money, func(page []listed, next []byte) error {
+	return p.list(ctx, p.notByThemselves(contract.HoldWorkflow), p.at.Page, func(page []listed, next []byte) error {
 		for _, w := range page {
 			began := time.Now()
 			// A run that was reset goes on in a newer one.
@@ -33,7 +29,7 @@ func (p *pass) leftMoney(ctx context.Context) error {
 				return err
 			}
 		}
-		p.at.Money = next
+		p.at.Page = next
 		p.save(ctx)
 		return p.look(ctx)
 	})

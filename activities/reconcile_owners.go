@@ -24,7 +24,7 @@ const (
 
 // listed is a workflow as Temporal's list has it, which may be behind.
 type listed struct {
-	id      string
+	id, run string
 	started time.Time
 	state   string // that it wrote last
 }
@@ -139,7 +139,7 @@ func (p *pass) list(ctx context.Context, query string, token []byte, visit func(
 		}
 		page := make([]listed, len(res.GetExecutions()))
 		for i, e := range res.GetExecutions() {
-			page[i] = listed{e.GetExecution().GetWorkflowId(), e.GetStartTime().AsTime(), stateOf(e)}
+			page[i] = listed{e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId(), e.GetStartTime().AsTime(), stateOf(e)}
 		}
 		req.NextPageToken = res.GetNextPageToken()
 		if err := visit(page, req.NextPageToken); err != nil {

@@ -113,7 +113,7 @@ type passAt struct {
 	Report contract.ReconcileReport `json:"report"`
 	Stage  int                      `json:"stage"`
 	Survey redis.SurveyAt           `json:"survey"`
-	Money  []byte                   `json:"money,omitempty"` // the page of Holds that did not end by themselves
+	Page   []byte                   `json:"page,omitempty"` // of what the stage lists, of workflows that did not end by themselves
 	// Waits is true when a record is missing that cannot be mended yet: its units still
 	// stand in the counters, and must.
 	Waits bool `json:"waits,omitempty"`
@@ -171,7 +171,7 @@ func (p *pass) run(ctx context.Context) error {
 	if err := p.look(ctx); err != nil {
 		return err
 	}
-	stages := []func(context.Context) error{p.owners, p.leftMoney, p.books, p.wakeUp}
+	stages := []func(context.Context) error{p.owners, p.leftMoney, p.leftPayments, p.books, p.wakeUp}
 	for ; p.at.Stage < len(stages); p.at.Stage++ {
 		p.save(ctx)
 		if err := stages[p.at.Stage](ctx); err != nil {

@@ -132,6 +132,9 @@ func (s *shelf) Reconcile(context.Context, contract.ReconcileInput) error { retu
 
 // Decide is a Payment that sells what is still held.
 func (s *shelf) Decide(ctx context.Context, in contract.PaymentInput) (contract.PaymentDecision, error) {
+	if s.undecided != nil {
+		return contract.PaymentDecision{}, s.undecided
+	}
 	s.opens(in.PaymentID, contract.PaymentWorkflow)
 	s.paid = append(s.paid, in.PaymentRef)
 	_, err := s.gate.Confirm(ctx, redis.ConfirmRequest{SKU: s.sku, HoldID: in.HoldID, PaymentRef: in.PaymentRef, Retake: true})
