@@ -125,15 +125,17 @@ func (a *Entries) OfferSent(ctx context.Context, in ToldInput) (HoldOutcome, err
 }
 
 // LapseOfferInput names an offer to end. NotTold says that its person was not told
-// of it: that costs no turn.
+// of it: that costs no turn. NotDelivered says that nobody knows of its text that it
+// arrived, which is for the report alone.
 type LapseOfferInput struct {
 	OfferRef
-	NotTold bool `json:"not_told,omitempty"`
+	NotTold      bool `json:"not_told,omitempty"`
+	NotDelivered bool `json:"not_delivered,omitempty"`
 }
 
 // LapseOffer ends an offer that nobody pressed in time, or that nobody was told of.
 func (a *Entries) LapseOffer(ctx context.Context, in LapseOfferInput) (HoldOutcome, error) {
-	out, err := a.Gate.Lapse(ctx, redis.LapseRequest{SKU: in.SKU, HoldID: in.HoldID, NotTold: in.NotTold})
+	out, err := a.Gate.Lapse(ctx, redis.LapseRequest{SKU: in.SKU, HoldID: in.HoldID, NotTold: in.NotTold, NotDelivered: in.NotDelivered})
 	return a.offerDone(ctx, in.SKU, "lapse offer of", out, err)
 }
 

@@ -84,12 +84,13 @@ type Earlier struct {
 	TriedSince time.Time `json:"tried_since,omitzero"`
 }
 
-// TextResult says what became of a text. Sent says that nothing more follows
-// its acceptance. Skipped says that the entry or offer no longer wants it; Hold
+// TextResult says what became of a text. Sent and Arrived are those of its receipt.
+// Skipped says that the entry or offer no longer wants it; Hold
 // is the gate's word on the offer.
 type TextResult struct {
 	TextID  string      `json:"text_id,omitempty"`
 	Sent    bool        `json:"sent,omitempty"`
+	Arrived bool        `json:"arrived,omitempty"`
 	Skipped bool        `json:"skipped,omitempty"`
 	Hold    HoldOutcome `json:"hold"`
 	Waits   *TextWaits  `json:"waits,omitempty"` // nothing was sent, told or asked
@@ -274,14 +275,18 @@ func (a *Texts) send(ctx context.Context, tried time.Time, t sms.Text) (TextResu
 		}
 		if found {
 			activity.GetLogger(ctx).Info("the text had been accepted before", "entry", t.EntryID, "cause", t.Cause, "text", receipt.ID)
-			return TextResult{TextID: receipt.ID, Sent: receipt.Sent}, nil
+			return resultOf(receipt), nil
 		}
 	}
 	receipt, err := a.Sender.Send(ctx, t)
 	if err != nil {
 		return TextResult{}, a.refused(ctx, t, err)
 	}
-	return TextResult{TextID: receipt.ID, Sent: receipt.Sent}, nil
+	return resultOf(receipt), nil
+}
+
+func resultOf(r sms.Receipt) TextResult {
+	return TextResult{TextID: r.ID, Sent: r.Sent, Arrived: r.Arrived}
 }
 
 // refused types a refusal: never is final, the others are tried again. The

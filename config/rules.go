@@ -183,9 +183,9 @@ func webURL(v string) (*url.URL, bool) {
 }
 
 func publicURL() rule {
-	return must("an absolute https URL without a slash at its end; http only in dev or for a loopback host", func(v string, c *Config) bool {
+	return must("an absolute https URL without a slash at its end, of a domain of your own: carriers drop texts with links of public shorteners; http only in dev or for a loopback host", func(v string, c *Config) bool {
 		u, ok := webURL(v)
-		return ok && !strings.HasSuffix(v, "/") && secure(u, c)
+		return ok && !strings.HasSuffix(v, "/") && secure(u, c) && !shortener(u.Hostname())
 	})
 }
 

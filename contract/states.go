@@ -78,6 +78,7 @@ const (
 	ReasonReconcile     = "reconcile"      // its owner was gone, and Reconcile has given it back
 	ReasonLeft          = "left"           // the entry left with an offer open
 	ReasonNotTold       = "not-told"       // the offer lapsed before its person was told of it
+	ReasonNotDelivered  = "not-delivered"  // the offer lapsed, and nobody has said that its text arrived
 )
 
 // Kinds of stock events.

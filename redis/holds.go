@@ -112,7 +112,7 @@ func (g *Gate) Release(ctx context.Context, req ReleaseRequest) (HoldOutcome, er
 // told of. OK; Existing (ended before); Early with Left; Claimed with Left when it
 // was pressed; Unknown.
 func (g *Gate) Lapse(ctx context.Context, req LapseRequest) (HoldOutcome, error) {
-	r, err := g.run(ctx, verbLapse, req.SKU, req.HoldID, bit(req.NotTold))
+	r, err := g.run(ctx, verbLapse, req.SKU, req.HoldID, bit(req.NotTold), bit(req.NotDelivered))
 	return g.holdOutcome(req.SKU, req.HoldID, r, err)
 }
 

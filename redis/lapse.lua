@@ -1,7 +1,8 @@
 -- lapse: ends an offer whose deadline has passed; only its entry's workflow
 -- asks, so that needs no word of it.
 -- ARGV +1 hold id, +2 "1" when its person was not told of it: that costs no turn,
--- and until the provider has sent a text there is no deadline to wait for.
+-- and until the provider has sent a text there is no deadline to wait for; +3 "1" when
+-- its text went out and nobody has said that it arrived, for the report of such.
 -- Refused: early, claimed (pressed meanwhile; until its deadline), existing (ended
 -- before), unknown.
 -- Answers {verdict, wake, ms left, ms now, 0, record}.
@@ -19,6 +20,7 @@ if left > 0 then
   out[3] = left
   return out
 end
-give_back(id, h, 'lapsed', 'lapse', not_told and 'not-told' or 'lapsed', 'offer timer')
+local reason = not_told and 'not-told' or arg(3) == '1' and 'not-delivered' or 'lapsed'
+give_back(id, h, 'lapsed', 'lapse', reason, 'offer timer')
 if not_told then keep_turn(h[H_ENTRY]) else miss_turn(h[H_ENTRY], false) end
 return finish_hold('ok', h)

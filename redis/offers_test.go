@@ -212,6 +212,27 @@ func TestAnOfferThatWasNotToldCostsNoTurn(t *testing.T) {
 	}
 }
 
+// B84: of a text that went out and never arrived only the reason differs, in the record
+// and in the ledger; the turn is one like any other.
+func TestAnOfferWhoseTextNeverArrived(t *testing.T) {
+	f := open(t, 0)
+	a := f.waits("a", 1)
+	f.restock("e1", 1)
+	id := f.offered(a)
+	f.told(id, true)
+	lapse := func(notTold bool) HoldOutcome {
+		return must[HoldOutcome](f)(f.g.Lapse(t.Context(), LapseRequest{SKU: f.sku, HoldID: id, NotTold: notTold, NotDelivered: true}))
+	}
+	require.Equal(t, Early, lapse(false).Verdict)
+	f.pass(48 * time.Hour)
+	out := lapse(false)
+	require.Equal(t, [2]any{OK, contract.ReasonNotDelivered}, [2]any{out.Verdict, out.Hold.Reason})
+	lines := must[[]LedgerLine](f)(f.g.Ledger(t.Context(), f.sku, "", 100))
+	require.Equal(t, contract.ReasonNotDelivered, lines[len(lines)-1].Reason)
+	require.EqualValues(t, 1, f.entry(a).Missed+map[bool]int64{true: 1}[f.entry(a).State == contract.EntryLapsed], "a missed turn")
+	require.Equal(t, Existing, lapse(true).Verdict)
+}
+
 // A restock that came while the offer was out is one in which the entry was offered
 // nothing yet: it has its turn in that, at its own place.
 func TestAnOfferThatWasNotToldInANewerRestock(t *testing.T) {

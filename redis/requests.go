@@ -129,11 +129,14 @@ type ToldRequest struct {
 
 // LapseRequest ends an offer. NotTold says that its person was not told of it: that
 // costs no turn, the record's reason is contract.ReasonNotTold, and before the
-// provider has sent a text it is not refused as Early.
+// provider has sent a text it is not refused as Early. NotDelivered says that its text
+// went out and that nobody has said that it arrived: contract.ReasonNotDelivered, and a
+// turn like any other.
 type LapseRequest struct {
-	SKU     string
-	HoldID  string
-	NotTold bool
+	SKU          string
+	HoldID       string
+	NotTold      bool
+	NotDelivered bool
 }
 
 // ConfirmRequest turns a hold into a sale.

@@ -60,7 +60,7 @@ func (c *Console) Send(_ context.Context, t Text) (Receipt, error) {
 		return Receipt{}, &Error{Class: Later, Reason: err.Error()}
 	}
 	fmt.Fprintf(c.out, "text to %s (%s): %s\n", t.To, t.Cause, t.Body)
-	return Receipt{ID: line.SID, Sent: true}, nil
+	return Receipt{ID: line.SID, Sent: true, Arrived: true}, nil
 }
 
 // Find answers no: what Send has filed it has also answered.

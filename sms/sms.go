@@ -28,11 +28,11 @@ type Text struct {
 	Validity time.Duration
 }
 
-// Receipt is a provider's acceptance. Sent says that the text has been sent, or
-// that acceptance is all there will be.
+// Receipt is a provider's acceptance. Sent says that the text has been sent, Arrived that
+// it has arrived; both also when acceptance is all there will be.
 type Receipt struct {
-	ID   string
-	Sent bool
+	ID            string
+	Sent, Arrived bool
 }
 
 // Sender hands texts to a provider. Errors are *Error; another one is a bug.

@@ -141,7 +141,7 @@ func (t *Twilio) Find(ctx context.Context, text Text, since time.Time) (Receipt,
 		}
 		state := State(value(m.Status))
 		if !state.Lost() {
-			return Receipt{ID: *m.Sid, Sent: ranks[state] >= ranks[StateSent]}, true, nil
+			return Receipt{ID: *m.Sid, Sent: ranks[state] >= ranks[StateSent], Arrived: state.Final()}, true, nil
 		}
 		if class := ClassOf(value(m.ErrorCode), 0); class != Later {
 			return Receipt{}, false, &Error{Class: class, Code: value(m.ErrorCode), Reason: "the text was " + string(state)}

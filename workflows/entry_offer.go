@@ -30,6 +30,7 @@ type offer struct {
 	window  bool            // runs from the sending of the text
 	text    sms.State       // how far the text has come
 	lost    string          // what became of a lost text, for people
+	arrived bool            // there is nothing more to hear of its text
 	ended   time.Time       // by the gate's clock
 	clock   timer           // of the offer, or of the hold
 	waits   bool            // its text waits, and clock is that of the wait
@@ -37,6 +38,9 @@ type offer struct {
 	asked   int             // how often it had to wait
 	earlier activities.Earlier
 }
+
+// delivered says that its person has the text, as far as is ever known.
+func (o *offer) delivered() bool { return o.arrived || o.text.Final() && !o.text.Lost() }
 
 // missedText says that the person got no text: to lapse then costs no turn.
 func (o *offer) missedText() bool { return !o.told || o.text.Lost() }
@@ -163,7 +167,7 @@ func (e *entry) lapse(notTold bool) error {
 		summary = "lapse, not told"
 	}
 	out, err := gateStep[activities.HoldOutcome](e.ctx, summary, entryActivities.LapseOffer,
-		activities.LapseOfferInput{OfferRef: e.offerRef(e.status.HoldID), NotTold: notTold})
+		activities.LapseOfferInput{OfferRef: e.offerRef(e.status.HoldID), NotTold: notTold, NotDelivered: !notTold && !e.offer.delivered()})
 	if err != nil {
 		return err
 	}

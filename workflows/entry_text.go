@@ -46,7 +46,7 @@ func (e *entry) onTold() error {
 		e.offer.earlier.TriedSince = out.TriedSince
 		return e.onNotTold(out.Hold)
 	}
-	e.offer.told, e.status.OfferSent = true, true
+	e.offer.told, e.offer.arrived, e.status.OfferSent = true, out.Arrived, true
 	switch {
 	case e.offer.window: // its callback came first
 		e.show()

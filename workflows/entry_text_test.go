@@ -137,6 +137,33 @@ func TestEntryTextIsNeverHeardOf(t *testing.T) {
 	require.Equal(t, 16*time.Minute, ended)
 	require.Equal(t, "lapsed", reason)
 	require.EqualValues(t, 1, w.entry.Missed)
+	require.Equal(t, 1, w.undelivered, "and it is in the report")
+}
+
+// What is known to have arrived is in no report: by the provider's word, or because a
+// sender says no more than that it took the text.
+func TestEntryTextHasArrived(t *testing.T) {
+	for name, c := range map[string]struct {
+		receipt     sms.Receipt
+		word        sms.State
+		undelivered int
+	}{
+		"delivered": {sms.Receipt{ID: "SM1"}, sms.StateDelivered, 0}, "read": {sms.Receipt{ID: "SM1"}, sms.StateRead, 0},
+		"sent":                   {sms.Receipt{ID: "SM1"}, sms.StateSent, 1},
+		"found as sent":          {sms.Receipt{ID: "SM1", Sent: true}, "", 1},
+		"found as delivered":     {sms.Receipt{ID: "SM1", Sent: true, Arrived: true}, "", 0},
+		"found as sent, arrived": {sms.Receipt{ID: "SM1", Sent: true}, sms.StateDelivered, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := texted(t)
+			w.send = func(sms.Text) (sms.Receipt, error) { return c.receipt, nil }
+			if c.word != "" {
+				w.at(day+time.Minute, func() { w.textIs(holdID, c.word, 0) })
+			}
+			w.until(t, contract.EntryExpired)
+			require.Equal(t, c.undelivered, w.undelivered)
+		})
+	}
 }
 
 // A word on another text than the present offer's is told apart by its hold.

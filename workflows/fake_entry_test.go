@@ -110,6 +110,9 @@ func (w *world) Lapse(_ context.Context, req redis.LapseRequest) (redis.HoldOutc
 			w.entry.State = contract.EntryWaiting
 			return redis.OK
 		}
+		if req.NotDelivered {
+			w.undelivered++
+		}
 		w.endHold(contract.HoldLapsed, "lapsed")
 		w.missTurn()
 		return redis.OK

@@ -64,10 +64,11 @@ type world struct {
 	checks   int             // how often Reconcile was asked for
 	provider provider
 
-	signalled func()   // by each signal
-	noLinks   bool     // no link can be made
-	signals   []string // to entries, as id, name and payload
-	noEntry   error    // what a signal to an entry meets
+	signalled   func()   // by each signal
+	noLinks     bool     // no link can be made
+	undelivered int      // offers that lapsed without a word that their text arrived
+	signals     []string // to entries, as id, name and payload
+	noEntry     error    // what a signal to an entry meets
 
 	optedOut bool // the person wants no texts
 	places   places
