@@ -19,8 +19,9 @@ if entry_live(e) and e[E_ACK] == 0 then
   if e[E_STATE] == 'waiting' then redis.call('ZADD', K_LINE, e[E_ARRIVAL], id) end
 end
 local out = finish_entry('ok', id)
--- Nobody else comes when a walk-in's lease ends under an empty line.
-if out[2] == 0 and S.woke + 1000 <= NOW and redis.call('ZCARD', K_LINE) > 0 and redis.call('ZCARD', K_LEASES) > 0 then
+-- Nobody else comes when a walk-in's lease ends under an empty line, or one's own when
+-- one is at the limit.
+if out[2] == 0 and S.woke + 1000 <= NOW and redis.call('EXISTS', K_LINE, K_BACK, K_LIMITED) > 0 and redis.call('EXISTS', K_LEASES) > 0 then
   out[2] = 1
   set('woke', NOW)
   flush()

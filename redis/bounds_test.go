@@ -294,3 +294,26 @@ func TestACallGetsWhatItsOwnSweepLeft(t *testing.T) {
 		require.Equal(t, OK, out.Verdict)
 	})
 }
+
+// One call sweeps, offers and hands out so much together, however much is due.
+func TestADrainDoesSoMuchOfEverythingTogether(t *testing.T) {
+	const leases = 40
+	f := open(t, leases)
+	for range leases {
+		require.Equal(t, OK, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	}
+	for i := range leases {
+		f.waits(fmt.Sprint("p", i), 1)
+	}
+	f.pass(testLease)
+	handed := 0
+	for n := 0; handed < leases; n++ {
+		require.Less(t, n, 20)
+		before := f.lines()
+		out := must[DrainOutcome](f)(f.g.Drain(t.Context(), f.sku, 20))
+		handed += len(out.Items)
+		require.LessOrEqual(t, f.lines()-before+len(out.Items), 21, "leases, offers and items")
+		require.Equal(t, handed < leases, out.AtOnce)
+	}
+	require.Equal(t, [4]int64{leases, 0, leases, 0}, f.parts())
+}

@@ -3,6 +3,7 @@ package redis
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -34,6 +35,7 @@ func TestBudgets(t *testing.T) {
 	t.Run("rate", func(t *testing.T) { budgetRate(t, rdb) })
 	t.Run("memory", func(t *testing.T) { budgetMemory(t, rdb) })
 	t.Run("line", func(t *testing.T) { budgetLine(t, rdb) })
+	t.Run("parked", func(t *testing.T) { budgetParked(t, rdb) })
 	t.Run("refusals", func(t *testing.T) { budgetRefusals(t, rdb) })
 }
 
@@ -73,10 +75,7 @@ func budgetLine(t *testing.T, rdb *goredis.Client) {
 	t.Logf("a million waiting: %d bytes each", bytes)
 	require.LessOrEqual(t, bytes, int64(entryBytes))
 
-	require.NoError(t, rdb.ConfigSet(ctx, "slowlog-max-len", "1000000").Err())
-	require.NoError(t, rdb.ConfigSet(ctx, "slowlog-log-slower-than", fmt.Sprint(slowMicros)).Err())
-	require.NoError(t, rdb.ConfigResetStat(ctx).Err())
-	require.NoError(t, rdb.Do(ctx, "SLOWLOG", "RESET").Err())
+	watchScripts(t, rdb, slowMicros)
 	const runs = 1000
 	missed := map[string]float64{}
 	for _, v := range overALine {
@@ -113,16 +112,29 @@ func budgetLine(t *testing.T, rdb *goredis.Client) {
 		verbs[v.shebang.Hash()] = v.name
 	}
 	slow, of := 0, map[string]int{}
-	logged, err := rdb.SlowLogGet(ctx, -1).Result()
-	require.NoError(t, err)
-	for _, l := range logged {
-		if l.Args[0] == "evalsha" {
-			slow++
-			of[verbs[l.Args[1]]]++
-		}
+	for _, l := range slowScripts(t, rdb) {
+		slow++
+		of[verbs[l.Args[1]]]++
 	}
 	t.Logf("%d of %d script runs took %d µs or more by the server's clock: %v", slow, calls, slowMicros, of)
 	require.Less(t, float64(slow), slowShare*float64(calls))
+}
+
+// watchScripts has the server note whatever takes so many microseconds of its clock.
+func watchScripts(t *testing.T, rdb *goredis.Client, micros int) {
+	t.Helper()
+	require.NoError(t, rdb.ConfigSet(t.Context(), "slowlog-max-len", "1000000").Err())
+	require.NoError(t, rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", fmt.Sprint(micros)).Err())
+	require.NoError(t, rdb.ConfigResetStat(t.Context()).Err())
+	require.NoError(t, rdb.Do(t.Context(), "SLOWLOG", "RESET").Err())
+}
+
+// slowScripts are the runs of scripts that the server has noted.
+func slowScripts(t *testing.T, rdb *goredis.Client) []goredis.SlowLog {
+	t.Helper()
+	logged, err := rdb.SlowLogGet(t.Context(), -1).Result()
+	require.NoError(t, err)
+	return slices.DeleteFunc(logged, func(l goredis.SlowLog) bool { return l.Args[0] != "evalsha" })
 }
 
 // expireMany ends ten thousand leases at once, each call sweeping its share.

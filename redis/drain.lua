@@ -16,9 +16,11 @@ if FENCED and lost() then
   redis.call('HDEL', K_STOCK, 'fence')
   return { 'closed', replication_id(), 0 }
 end
-local limit, MOST_FLYING = num(1), 500
+local MOST_FLYING = 500
 local more = sweep()
 more = settle() or more
+-- What was swept and offered counts: a call does so much of everything together.
+local limit = math.max(1, num(1) - spent)
 local items, now_us = {}, math.max(NOW_US, S.stamp)
 local due = {}
 local outboxes = S.paused == 0 and { K_OUTBOX, K_OFFERS } or { K_OUTBOX }
@@ -90,11 +92,11 @@ for _, from in ipairs(outboxes) do
   if first[2] then at((tonumber(first[2]) - NOW_US) / 1000) end
 end
 -- Who is at the limit waits for a lease of their own.
-if redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_LIMITED) > 0 then
+if redis.call('EXISTS', K_LINE, K_BACK, K_LIMITED) > 0 then
   local lease = redis.call('ZRANGE', K_LEASES, 0, 0, 'WITHSCORES')
   if lease[2] then at(tonumber(lease[2]) - NOW) end
 end
-purge()
+if purge() then at(0) end
 -- Who comes back within the second needs no wake meanwhile; should it die, the next
 -- second has one.
 set('woke', (next_ms >= 0 and next_ms <= 1000) and NOW or 0)

@@ -42,12 +42,6 @@ func (g *Gate) HoldOfPayment(ctx context.Context, paymentRef string) (string, er
 	return g.field(ctx, g.paymentKey(paymentRef), "hold")
 }
 
-// LiveEntry answers the entry with which a person stands in the line of a SKU, "" for
-// none. ErrUnavailable.
-func (g *Gate) LiveEntry(ctx context.Context, sku, person string) (string, error) {
-	return g.field(ctx, key(sku, "people"), person)
-}
-
 func (g *Gate) field(ctx context.Context, key, name string) (string, error) {
 	v, err := g.rdb.HGet(ctx, key, name).Result()
 	if err != nil && !errors.Is(err, goredis.Nil) {

@@ -88,12 +88,4 @@ func TestWhoIsMeant(t *testing.T) {
 	left, err := f.g.rdb.PTTL(t.Context(), keyOrder+order).Result()
 	require.NoError(t, err)
 	require.InDelta(t, testOptions().SaleRetention, left, float64(time.Minute), "kept as long as a sale")
-
-	f.waits("ann", 1)
-	entry, err := f.g.LiveEntry(t.Context(), f.sku, "ann")
-	require.NoError(t, err)
-	require.NotEmpty(t, entry)
-	entry, err = f.g.LiveEntry(t.Context(), f.sku, "bob")
-	require.NoError(t, err)
-	require.Empty(t, entry)
 }

@@ -212,21 +212,11 @@ func (g *Gate) ReadHold(ctx context.Context, sku, holdID string) (HoldOutcome, b
 // ReadEntry reads an entry's record with its position; ok is false when there
 // is none.
 func (g *Gate) ReadEntry(ctx context.Context, sku, entryID string) (Entry, bool, error) {
-	return g.readEntry(ctx, sku, "entry", entryID)
-}
-
-// ReadPlace reads the live entry of a person with its position; ok is false when
-// they have none.
-func (g *Gate) ReadPlace(ctx context.Context, sku, person string) (Entry, bool, error) {
-	return g.readEntry(ctx, sku, "person", person)
-}
-
-func (g *Gate) readEntry(ctx context.Context, sku, by, id string) (Entry, bool, error) {
-	r, err := g.run(ctx, verbRead, sku, by, id)
+	r, err := g.run(ctx, verbRead, sku, "entry", entryID)
 	if err != nil || r.str(0) != string(OK) {
 		return Entry{}, false, err
 	}
-	e, err := parseEntry(sku, r.str(6), r.str(5), r.int(2))
+	e, err := parseEntry(sku, entryID, r.str(5), r.int(2))
 	return e, err == nil, err
 }
 

@@ -164,7 +164,7 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 // pass, and how many places are of nobody who waits, or second ones.
 func (g *Gate) astray(ctx context.Context, sku string, waiting map[string]bool) (problems []string, err error) {
 	var strays []string
-	for _, name := range []string{"line", "fresh", "parked", "limited"} {
+	for _, name := range []string{"line", "back", "fresh", "parked", "limited"} {
 		const page = 1000
 		for from := int64(0); ; from += page {
 			ids, err := g.rdb.ZRange(ctx, key(sku, name), from, from+page-1).Result()

@@ -6,13 +6,13 @@ import "strings"
 // one node of a Cluster. The order is that of KEYS in prelude.lua.
 var keyNames = [...]string{
 	"stock", "holds", "entries", "people", "line", "fresh", "leases", "outbox", "parcels", "events", "purge", "ledger",
-	"parked", "tally", "offers", "limited",
+	"parked", "tally", "offers", "limited", "back",
 }
 
 // layout is the number of the way in which keys, records and ledger lines are laid
 // out. Each SKU carries that of the scripts that opened it. docs/gate.md says how one
 // changes it.
-const layout = 2
+const layout = 3
 
 const (
 	keySKUs     = "hf:skus"     // hash: SKU number → SKU; field mapWhole when it was read whole

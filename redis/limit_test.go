@@ -152,3 +152,27 @@ func TestTheDrainComesBackForWhoIsParkedAtTheLimit(t *testing.T) {
 	require.Equal(t, entry, d.Items[0].EntryID)
 	require.Equal(t, [4]int64{2, 0, 1, 0}, f.parts())
 }
+
+// A sale that is on record no longer leaves its person room again. Whoever stands at
+// the limit then has their turn at the next drain, which that call asks for.
+func TestRoomThatARetentionMakesIsTheLines(t *testing.T) {
+	for name, purges := range map[string]func(f *fixture) bool{
+		"any verb": func(f *fixture) bool { return f.pause(false).Wake },
+		"a drain":  func(f *fixture) bool { return f.drain().AtOnce },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := open(t, 2)
+			f.limit(1)
+			hold := f.id(contract.HoldID)
+			require.Equal(t, OK, f.reserveAs("ada", hold, 1).Verdict)
+			f.adopt(hold, false)
+			require.Equal(t, OK, f.confirm(hold, "pi_1").Verdict)
+			entry := f.waits("ada", 1)
+			require.Equal(t, int64(1), f.counters().OpenToAll, "she has as much as one may")
+			f.pass(testOptions().SaleRetention)
+			require.True(t, purges(f))
+			f.drain()
+			require.Equal(t, contract.EntryOffered, f.entry(entry).State)
+		})
+	}
+}

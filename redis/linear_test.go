@@ -272,7 +272,7 @@ func TestTheCheckerNoticesAStaleRead(t *testing.T) {
 // scripts, in processes of their own. In the long form only.
 func TestTheCheckerNoticesBrokenScripts(t *testing.T) {
 	faults := []string{
-		"if open_to_all() < units then", "if marked(h, ref) then", "add('on_hand', -units)", "get_entry(live or id)", "stop < tonumber", "if num(10) <= S.level then",
+		"if open_to_all() < units then", "if marked(h, ref) then", "add('on_hand', -units)", "get_entry(live or id)", "stop < head.arrival", "if num(10) <= S.level then",
 	}
 	var picked []int
 	for i, m := range mutants {

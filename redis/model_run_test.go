@@ -99,6 +99,7 @@ func (r *run) steps() map[string]func(*rapid.T) {
 		"told":        r.stepTold,
 		"confirm":     r.stepConfirm,
 		"release":     r.stepRelease,
+		"release too": r.stepRelease,
 		"take back":   r.stepTakeBack,
 		"lapse":       r.stepLapse,
 		"lapse sent":  r.stepLapseSent,
@@ -120,6 +121,7 @@ func (r *run) steps() map[string]func(*rapid.T) {
 		"drain":       r.stepDrain,
 		"snapshot":    r.stepSnapshot,
 		"rush":        r.stepRush,
+		"come back":   r.stepComeBack,
 	}
 }
 
@@ -258,7 +260,7 @@ func (r *run) agreeOrder(rt *rapid.T, ctx context.Context) {
 		require.Equal(rt, int64(i+1), e.Position)
 		line = append(line, id)
 	}
-	all, err := shared.ZUnion(ctx, goredis.ZStore{Keys: []string{key(r.sku, "line"), key(r.sku, "fresh"), key(r.sku, "parked"), key(r.sku, "limited")}}).Result()
+	all, err := shared.ZUnion(ctx, goredis.ZStore{Keys: []string{key(r.sku, "line"), key(r.sku, "back"), key(r.sku, "fresh"), key(r.sku, "parked"), key(r.sku, "limited")}}).Result()
 	require.NoError(rt, err)
 	require.ElementsMatch(rt, line, all)
 	for name, aside := range map[string]func(*modelEntry) bool{

@@ -323,6 +323,70 @@ func (r *run) stepRush(rt *rapid.T) {
 	r.takes(rt, r.id(contract.HoldID), r.person(rt))
 }
 
+// stepComeBack lets those with an offer miss their turn, sends home who had none, and
+// restocks less than they want: some of them have come back and wait, and nobody else
+// does. A walk-in asks, one more restock finds others parked, and some leave.
+func (r *run) stepComeBack(rt *rapid.T) {
+	p := contract.Policy{MissedKeep: new(int64)}
+	*p.MissedKeep = 9
+	r.settings(rt, SettingsRequest{Policy: &p})
+	r.setPaused(rt, false)
+	if n := int64(3); r.m.free() < n {
+		r.n++
+		r.stockEvent(rt, contract.StockEvent{EventID: fmt.Sprint("back", r.n), Kind: contract.StockRestock, Units: n})
+	}
+	for range rapid.IntRange(1, 3).Draw(rt, "people") {
+		r.stepJoin(rt)
+		r.acks(rt, r.entries[len(r.entries)-1])
+	}
+	missed := func() {
+		for _, id := range slices.Clone(r.holds) {
+			if h := r.m.holds[id]; h.state == contract.HoldOffered {
+				r.move(time.Duration(max(0, h.deadline-r.m.ms())) * time.Millisecond)
+				r.lapses(rt, id, false)
+			}
+		}
+	}
+	missed()
+	if rapid.Bool().Draw(rt, "the others leave") {
+		for _, id := range slices.Clone(r.m.line) {
+			if !r.m.entries[id].parked {
+				r.leaves(rt, id, contract.EntryLeft, true)
+			}
+		}
+	}
+	some := slices.IndexFunc(r.m.line, func(id string) bool { return r.m.entries[id].parked })
+	if some >= 0 && rapid.Bool().Draw(rt, "one of them has as much as one may") {
+		id := r.id(contract.HoldID)
+		if r.takes(rt, id, r.m.entries[r.m.line[some]].person) == OK {
+			out := r.adopt(id, false)
+			r.m.sweep()
+			r.did(rt, "adopt door", out.Verdict, r.m.adopt(id, "", false, 0))
+			limit := int64(1)
+			r.settings(rt, SettingsRequest{Limit: &limit})
+		}
+	}
+	for free := r.m.free(); free > 0; free = r.m.free() {
+		r.n++
+		r.stockEvent(rt, contract.StockEvent{EventID: fmt.Sprint("back", r.n), Kind: contract.StockCorrection, Delta: -free})
+	}
+	for range rapid.IntRange(1, 2).Draw(rt, "restocks") {
+		r.n++
+		r.stockEvent(rt, contract.StockEvent{EventID: fmt.Sprint("back", r.n), Kind: contract.StockRestock, Units: 1})
+		for _, id := range slices.Clone(r.holds) {
+			if h := r.m.holds[id]; h.state == contract.HoldOffered {
+				out := r.press(id)
+				r.m.sweep()
+				r.did(rt, "press", out.Verdict, r.m.reserve(id, "", 0, true))
+			}
+		}
+		r.takes(rt, r.id(contract.HoldID), r.person(rt))
+		r.stepSnapshot(rt)
+		missed()
+	}
+	r.settings(rt, SettingsRequest{Limit: new(int64)})
+}
+
 // stepSnapshot looks at the counters, two times in three when a lease has just ended.
 func (r *run) stepSnapshot(rt *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(rt, "after a lease") > 0 {

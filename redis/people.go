@@ -12,6 +12,17 @@ import (
 // peopleBatch is how many SKUs are asked in one go.
 const peopleBatch = 500
 
+// ReadPlace reads the live entry of a person with its position; ok is false when
+// they have none.
+func (g *Gate) ReadPlace(ctx context.Context, sku, person string) (e Entry, ok bool, err error) {
+	ids, err := g.LiveEntries(ctx, person, []string{sku})
+	if err != nil || ids[sku] == "" {
+		return Entry{}, false, err
+	}
+	e, ok, err = g.ReadEntry(ctx, sku, ids[sku])
+	return e, ok && e.State.Live(), err // it may have ended in between
+}
+
 // LiveEntries answers the live entry of a person in each SKU where there is one.
 // It only reads, also of a closed gate: whoever acts on an entry meets the fence.
 func (g *Gate) LiveEntries(ctx context.Context, person string, skus []string) (map[string]string, error) {

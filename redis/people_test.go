@@ -24,6 +24,15 @@ func TestTheLiveEntriesOfAPerson(t *testing.T) {
 	inA, inB := a.waits("ada", 1), b.waits("ada", 1)
 	none.waits("ben", 1)
 	require.Equal(t, map[string]string{a.sku: inA, b.sku: inB}, of("ada"))
+	place, ok, err := b.g.ReadPlace(t.Context(), b.sku, "ada")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, b.entry(inB), place)
 	a.leave(inA, contract.EntryOptedOut)
 	require.Equal(t, map[string]string{b.sku: inB}, of("ada"), "what has ended is not live")
+	for _, sku := range []string{a.sku, none.sku} {
+		_, ok, err = a.g.ReadPlace(t.Context(), sku, "ada")
+		require.NoError(t, err)
+		require.False(t, ok)
+	}
 }

@@ -1,4 +1,4 @@
--- Shared by every verb: the clock, the stock and the fence. KEYS are the sixteen
+-- Shared by every verb: the clock, the stock and the fence. KEYS are the seventeen
 -- keys of one SKU in the order of keys.go. ARGV: 1 nonce (16 fresh bytes), 2 SKU
 -- number, 3 lease ms, 4 retention of ended records ms, 5 retention of sales ms,
 -- 6 "1" when the fence is on, 7 what TIME reads in microseconds, or negated the
@@ -13,10 +13,11 @@
 -- A script is made anew at each call, and making its functions costs as much as
 -- reading its keys. So what follows is in parts, and reserve decides the refusal
 -- and the walk-in, which a stampede is made of, before it has made the rest:
--- prelude, refusal, walk_in, records, settle, reserve. Any other verb is prelude,
--- records, settle and its own file.
+-- prelude, refusal, walk_in, records, endings, settle, reserve. Any other verb is
+-- prelude, records, endings, settle and its own file.
 local K_STOCK, K_HOLDS, K_LINE, K_FRESH, K_LEASES = KEYS[1], KEYS[2], KEYS[5], KEYS[6], KEYS[7]
-local K_OUTBOX, K_LEDGER, K_PARKED, K_TALLY, K_OFFERS, K_LIMITED = KEYS[8], KEYS[12], KEYS[13], KEYS[14], KEYS[15], KEYS[16]
+local K_OUTBOX, K_LEDGER, K_PARKED, K_TALLY, K_OFFERS = KEYS[8], KEYS[12], KEYS[13], KEYS[14], KEYS[15]
+local K_LIMITED, K_BACK = KEYS[16], KEYS[17]
 local LEASE, FENCED = ARGV[3] + 0, ARGV[6] == '1'
 local function int(x) return string.format('%.0f', x) end
 

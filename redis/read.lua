@@ -1,14 +1,12 @@
 -- read: one record as it is this instant; writes nothing.
--- ARGV +1 "hold", "entry" or "person", +2 id; of a person the live entry.
--- Answers {"ok" or "unknown", 0, ms left or position, ms now, 0, record, id of an
--- entry}.
+-- ARGV +1 "hold" or "entry", +2 id.
+-- Answers {"ok" or "unknown", 0, ms left or position, ms now, 0, record}.
 if SHUT then return SHUT end
 local id = arg(2)
-if arg(1) ~= 'hold' then
-  if arg(1) == 'person' then id = redis.call('HGET', K_PEOPLE, id) end
-  local e = id and get_entry(id)
+if arg(1) == 'entry' then
+  local e = get_entry(id)
   if not e then return { 'unknown', 0, 0, NOW, 0, '' } end
-  return { 'ok', 0, position(id, e), NOW, 0, cjson.encode(e), id }
+  return { 'ok', 0, position(id, e), NOW, 0, cjson.encode(e) }
 end
 local h = get_hold(id)
 if not h then return { 'unknown', 0, 0, NOW, 0, '' } end

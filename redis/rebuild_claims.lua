@@ -5,6 +5,6 @@
 if not SHUT or SHUT[1] ~= 'closed' or MISSING or SHUT[2] ~= arg(1) then return SHUT or { 'changed', 0 } end
 settled = true
 local to = arg(2) == 'tally' and K_TALLY or K_PEOPLE
-if arg(3) == '1' then redis.call('DEL', to) end
+if arg(3) == '1' then redis.call('UNLINK', to) end
 for i = 13, #ARGV, 2 do redis.call('HSET', to, ARGV[i], ARGV[i + 1]) end
 return finish('ok')

@@ -37,10 +37,7 @@ if state ~= 'offered' then outbox_drop('o:' .. id) end
 local e = entry ~= '' and get_entry(entry)
 if e and entry_live(e) then
   if live then
-    redis.call('ZREM', K_LINE, entry)
-    redis.call('ZREM', K_FRESH, entry)
-    redis.call('ZREM', K_PARKED, entry)
-    redis.call('ZREM', K_LIMITED, entry)
+    out_of_line(entry)
     e[E_STATE], e[E_HOLD], e[E_GEN] = state == 'held' and 'holding' or 'offered', id, num(8)
     put_entry(entry, e)
   elseif state == 'sold' then

@@ -7,7 +7,7 @@ local NONCE, NUMBER, KEEP, KEEP_SALE = ARGV[1], ARGV[2], ARGV[4] + 0, ARGV[5] + 
 local function max_age() return tonumber(redis.call('HGET', K_STOCK, 'max_age') or ARGV[8]) end
 local function missed_keep() return tonumber(redis.call('HGET', K_STOCK, 'missed_keep') or ARGV[9]) end
 
-local SWEEP_BOUND, OFFER_BOUND, PURGE_BOUND = 16, 16, 4 -- a full sweep and a full settle stay below 2 ms
+local SWEEP_BOUND, OFFER_BOUND, PURGE_BOUND = 16, 16, 4 -- a call that sweeps its fill makes hardly an offer
 local LOOK_BOUND = 100 -- places moved from one set to another
 local BACK_MS = 120000 -- an offer that comes back from a dead press can be pressed again for this long
 
@@ -104,9 +104,24 @@ local function first_fresh()
   local f = redis.call('ZRANGEBYSCORE', K_FRESH, '(' .. int(passed_over_up_to()), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   return f[2] and tonumber(f[2])
 end
+-- Those who may be offered something stand in line and in back, which is what was
+-- parked before the last restock. Both are in order of arrival; the turn is of the
+-- earlier of the two heads.
+local function in_line() return redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_BACK) end
 local function waiting()
-  return redis.call('ZCARD', K_LINE) + redis.call('ZCARD', K_FRESH) + redis.call('ZCARD', K_PARKED) +
-    redis.call('ZCARD', K_LIMITED)
+  return in_line() + redis.call('ZCARD', K_FRESH) + redis.call('ZCARD', K_PARKED) + redis.call('ZCARD', K_LIMITED)
+end
+local function heads(most)
+  local found = {}
+  for _, from in ipairs({ K_LINE, K_BACK }) do
+    local some = redis.call('ZRANGE', from, 0, most - 1, 'WITHSCORES')
+    for i = 1, #some, 2 do found[#found + 1] = { id = some[i], arrival = tonumber(some[i + 1]), from = from } end
+  end
+  if found[1] and found[1].from ~= found[#found].from then
+    table.sort(found, function(a, b) return a.arrival < b.arrival end)
+  end
+  for i = #found, most + 1, -1 do found[i] = nil end
+  return found
 end
 
 -- What a person has: live claims and sales that did not come back.
@@ -117,13 +132,13 @@ local function room(person) return S.limit == 0 and math.huge or S.limit - has(p
 -- an old limit may be.
 local function someone_eligible()
   if S.look == 1 then return true end
-  if S.limit == 0 then return redis.call('ZCARD', K_LINE) > 0 or first_fresh() ~= nil end
+  if S.limit == 0 then return redis.call('EXISTS', K_LINE, K_BACK) > 0 or first_fresh() ~= nil end
   if first_fresh() then return true end
-  local heads = redis.call('ZRANGE', K_LINE, 0, OFFER_BOUND - 1)
-  for _, id in ipairs(heads) do
-    if room(get_entry(id)[E_PERSON]) > 0 then return true end
+  local first = heads(OFFER_BOUND)
+  for _, head in ipairs(first) do
+    if room(get_entry(head.id)[E_PERSON]) > 0 then return true end
   end
-  return #heads == OFFER_BOUND
+  return #first == OFFER_BOUND
 end
 local function open_to_all()
   local free = available()

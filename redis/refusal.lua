@@ -7,10 +7,12 @@ if not JUMPED and S.on_hand <= S.held + S.offered and S.paused == 0 and not ENDE
   redis.call('HEXISTS', K_HOLDS, ARGV[10]) == 0 and (S.held == 0 or redis.call('ZCOUNT', K_LEASES, '-inf', NOW) == 0) and
   (S.woke + 1000 > NOW or redis.call('EXISTS', K_OUTBOX, K_OFFERS) == 0) and
   (S.green == 0 or NOW < S.green_at + LEASE) then
-  local line, fresh = redis.call('ZCARD', K_LINE), redis.call('ZCARD', K_FRESH)
-  local theirs = S.offered > 0 or line > 0
+  local line, fresh, back, parked = redis.call('ZCARD', K_LINE), redis.call('ZCARD', K_FRESH), 0, 0
+  if redis.call('EXISTS', K_BACK, K_PARKED) > 0 then
+    back, parked = redis.call('ZCARD', K_BACK), redis.call('ZCARD', K_PARKED)
+  end
+  local theirs = S.offered > 0 or line > 0 or back > 0
   if theirs or fresh == 0 then
-    local waiting = line + fresh + redis.call('ZCARD', K_PARKED)
-    return { theirs and 'reserved-for-line' or 'sold-out', 0, 0, NOW, waiting, '' }
+    return { theirs and 'reserved-for-line' or 'sold-out', 0, 0, NOW, line + fresh + back + parked, '' }
   end
 end

@@ -32,13 +32,15 @@ else
   local want
   if live and e[E_STATE] == 'waiting' then
     local line, parked = redis.call('ZSCORE', K_LINE, id), redis.call('ZSCORE', K_PARKED, id)
-    local limited = redis.call('ZSCORE', K_LIMITED, id)
+    local limited, back = redis.call('ZSCORE', K_LIMITED, id), redis.call('ZSCORE', K_BACK, id)
     if e[E_ACK] == 0 then
       want = K_FRESH
-    elseif limited and not line and not parked then
+    elseif limited and not line and not back and not parked then
       want = K_LIMITED
-    elseif parked and (turned(e) or not line and not limited) then
+    elseif parked and (turned(e) or not line and not back and not limited) then
       want = K_PARKED
+    elseif back and not line then
+      want = K_BACK
     elseif line or limited then
       want = K_LINE
     else
@@ -46,6 +48,7 @@ else
     end
   end
   place(K_LINE, 'line', want == K_LINE and e[E_ARRIVAL])
+  place(K_BACK, 'back', want == K_BACK and e[E_ARRIVAL])
   place(K_FRESH, 'fresh', want == K_FRESH and e[E_ARRIVAL])
   place(K_PARKED, 'parked', want == K_PARKED and e[E_ARRIVAL])
   place(K_LIMITED, 'limited', want == K_LIMITED and e[E_ARRIVAL])

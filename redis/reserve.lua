@@ -33,7 +33,7 @@ if press and state == 'offered' then
 end
 if h and (state ~= 'swept' or press) then return finish_hold('existing', h) end
 -- With no limit each of the line takes a unit at least.
-if line_first() and (S.limit > 0 or redis.call('ZCARD', K_LINE) < available()) then return finish_hold('again', nil) end
+if line_first() and (S.limit > 0 or in_line() < available()) then return finish_hold('again', nil) end
 
 local function refuse(verdict, people) return finish(verdict, 0, NOW, people or 0, '') end
 local person = arg(3)

@@ -31,7 +31,7 @@ var all []*script
 
 func load(name string, files ...string) *script {
 	if files == nil {
-		files = []string{"prelude", "records", "settle", name}
+		files = []string{"prelude", "records", "endings", "settle", name}
 	}
 	s := &script{name: name, files: files}
 	s.assemble(func(file string) string {
@@ -57,7 +57,7 @@ var (
 	verbStock      = load("stock")
 	verbJoin       = load("join")
 	verbLeave      = load("leave")
-	verbReserve    = load("reserve", "prelude", "refusal", "walk_in", "records", "settle", "reserve")
+	verbReserve    = load("reserve", "prelude", "refusal", "walk_in", "records", "endings", "settle", "reserve")
 	verbAdoptHold  = load("adopt_hold")
 	verbAdoptEntry = load("adopt_entry")
 	verbAdoptOffer = load("adopt_offer")

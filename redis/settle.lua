@@ -1,47 +1,4 @@
--- What verbs that change something share: the line, the endings, and settle.
-read_stock({ 'received', 'corrected', 'returned', 'stamp', 'quiet', 'level' })
-
-local function marked(h, ref)
-  if h[H_REFUNDED] == 0 then return false end
-  for _, m in ipairs(h[H_REFUNDED]) do
-    if m == ref then return true end
-  end
-  return false
-end
-local function mark(h, ref)
-  if h[H_REFUNDED] == 0 then h[H_REFUNDED] = {} end
-  table.insert(h[H_REFUNDED], ref)
-end
-local function put_entry(id, e)
-  seen()
-  e[E_VERSION] = e[E_VERSION] + 1
-  redis.call('HSET', K_ENTRIES, id, cjson.encode(e))
-end
-local function entry_live(e)
-  return e[E_STATE] == 'waiting' or e[E_STATE] == 'offered' or e[E_STATE] == 'holding'
-end
-local function purge_later(member, keep)
-  redis.call('ZADD', K_PURGE, NOW + keep, member)
-end
-
--- A stamp is unique, grows strictly and is the time in microseconds.
-local function stamp()
-  set('stamp', math.max(S.stamp + 1, NOW_US))
-  return S.stamp
-end
--- Offers have an outbox of their own, which a paused SKU leaves alone: however
--- many wait in it, no call walks past them.
-local function outbox_of(member) return string.sub(member, 1, 1) == 'o' and K_OFFERS or K_OUTBOX end
-local function outbox_add(member)
-  local to = outbox_of(member)
-  redis.call('ZADD', to, int(stamp()), member)
-end
-local function outbox_drop(member)
-  local from = outbox_of(member)
-  redis.call('ZREM', from, member)
-  redis.call('HDEL', K_PARCELS, member, '#' .. member)
-end
-local function outbox_due() return int(math.max(NOW_US, S.stamp)) end
+-- The turn of the line: who is next, settle, and how a verb that writes ends.
 
 -- ripe is the latest arrival that was acknowledged at least a lease ago, green
 -- the latest one since green_at.
@@ -57,170 +14,41 @@ local function acknowledged(arrival)
   if arrival > S.green then set('green', arrival) end
 end
 
--- Who is passed over keeps their place. Who missed a turn is parked, and a new
--- generation brings them back. Who was met at the limit is limited: only something
--- of theirs that ends, or another limit, brings them back. So nobody is met twice
--- for nothing, and however often stock comes, the line gets to its end.
-local function move(id, from, to, arrival)
-  redis.call('ZREM', from, id)
-  redis.call('ZADD', to, arrival, id)
-end
--- After a change of the limit the line stands until all who were at the old one are
--- in it again, in bites.
-local function look_again()
-  if S.look == 0 then return end
+-- Moves a bite of one set into another. Answers whether something is left.
+local function move_bite(from, to)
   local scores, ids = {}, {}
-  local some = redis.call('ZRANGE', K_LIMITED, 0, LOOK_BOUND - 1, 'WITHSCORES')
+  local some = redis.call('ZRANGE', from, 0, LOOK_BOUND - 1, 'WITHSCORES')
   for i = 1, #some, 2 do
     ids[#ids + 1] = some[i]
     scores[i], scores[i + 1] = some[i + 1], some[i]
   end
   if #ids > 0 then
-    redis.call('ZADD', K_LINE, unpack(scores))
-    redis.call('ZREM', K_LIMITED, unpack(ids))
+    redis.call('ZADD', to, unpack(scores))
+    redis.call('ZREM', from, unpack(ids))
   end
-  if redis.call('EXISTS', K_LIMITED) == 0 then set('look', 0) end
+  return redis.call('ZCARD', from) > 0
 end
--- The smaller of the two sets goes into the greater: a few who missed their turn
--- must not cost a walk over a long line.
+-- After a change of the limit the line stands until all who were at the old one are
+-- in it again, in bites.
+local function look_again()
+  if S.look == 0 then return end
+  if not move_bite(K_LIMITED, K_LINE) then set('look', 0) end
+end
+-- A new generation brings back all who were parked, however many, by a new name for
+-- their set. Before it what is left of those who came back earlier goes into the line,
+-- or the line to them when it is shorter, in bites: all of them may be offered
+-- something, so that it makes no difference to anybody where they stand. Answers
+-- whether a bite is left.
+local function make_room()
+  if redis.call('EXISTS', K_PARKED, K_BACK) < 2 then return false end
+  if redis.call('ZCARD', K_BACK) <= redis.call('ZCARD', K_LINE) then return move_bite(K_BACK, K_LINE) end
+  if move_bite(K_LINE, K_BACK) then return true end
+  redis.call('RENAME', K_BACK, K_LINE)
+  return false
+end
 local function raise_generation()
   add('gen', 1)
-  local parked, line = redis.call('ZCARD', K_PARKED), redis.call('ZCARD', K_LINE)
-  if parked == 0 then return end
-  local from, to = K_PARKED, K_LINE
-  if line < parked then from, to = K_LINE, K_PARKED end
-  for first = 0, math.min(parked, line) - 1, 1000 do
-    local scores = {}
-    local some = redis.call('ZRANGE', from, first, first + 999, 'WITHSCORES')
-    for i = 1, #some, 2 do
-      scores[i], scores[i + 1] = some[i + 1], some[i]
-    end
-    redis.call('ZADD', to, unpack(scores))
-  end
-  if from == K_PARKED then
-    redis.call('DEL', K_PARKED)
-  else
-    redis.call('RENAME', K_PARKED, K_LINE)
-  end
-end
-
--- A claim or sale of a person came or went. One who was at the limit is looked at
--- again.
-local function count(person, delta)
-  if redis.call('HINCRBY', K_TALLY, person, delta) <= 0 then redis.call('HDEL', K_TALLY, person) end
-  if delta > 0 then return end
-  local id = redis.call('HGET', K_PEOPLE, person)
-  local arrival = id and redis.call('ZSCORE', K_LIMITED, id)
-  if arrival then move(id, K_LIMITED, K_LINE, arrival) end
-end
-
--- tell: the entry's workflow does not know yet and must learn it. One that has
--- not acknowledged learns it when it does.
-local function end_entry(id, state, tell)
-  local e = id ~= '' and get_entry(id)
-  if not e or not entry_live(e) then return end
-  redis.call('ZREM', K_LINE, id)
-  redis.call('ZREM', K_FRESH, id)
-  redis.call('ZREM', K_PARKED, id)
-  redis.call('ZREM', K_LIMITED, id)
-  e[E_STATE] = state
-  e[E_ENDED] = NOW
-  put_entry(id, e)
-  if redis.call('HGET', K_PEOPLE, e[E_PERSON]) == id then redis.call('HDEL', K_PEOPLE, e[E_PERSON]) end
-  outbox_drop('s:' .. id)
-  if tell and e[E_ACK] == 1 then outbox_add('e:' .. id) end
-  purge_later('n:' .. id, KEEP)
-end
-
--- A turn was missed: the entry keeps its place for the next generation, or has
--- missed too many.
-local function miss_turn(id, tell)
-  local e = id ~= '' and get_entry(id)
-  if not e or not entry_live(e) then return end
-  if e[E_LEAVING] == 1 then return end_entry(id, 'left', tell) end
-  if e[E_MISSED] >= missed_keep() then return end_entry(id, 'lapsed', tell) end
-  e[E_MISSED] = e[E_MISSED] + 1
-  e[E_STATE] = 'waiting'
-  put_entry(id, e)
-  redis.call('ZADD', K_PARKED, e[E_ARRIVAL], id)
-  if tell then outbox_add('e:' .. id) end
-end
-
--- Who missed a turn of this generation gets no second one in it.
-local function turned(e) return e[E_HOLD] ~= '' and e[E_GEN] == S.gen end
-
--- The turn was not missed: nobody was told of it. The entry keeps its place and what
--- it may miss, and waits for the next generation, or in a newer one than the offer's
--- for its turn in that.
-local function keep_turn(id)
-  local e = id ~= '' and get_entry(id)
-  if not e or not entry_live(e) then return end
-  e[E_STATE] = 'waiting'
-  put_entry(id, e)
-  local to = turned(e) and K_PARKED or K_LINE
-  redis.call('ZADD', to, e[E_ARRIVAL], id)
-end
-
--- Ends a live hold without a sale: its units are free. An offer that nobody has
--- pressed is withdrawn.
-local function give_back(id, h, state, verb, reason, actor)
-  local offered = h[H_STATE] == 'offered'
-  if offered and verb == 'release' then verb = 'withdraw' end
-  add(offered and 'offered' or 'held', -h[H_UNITS])
-  redis.call('ZREM', K_LEASES, id)
-  outbox_drop('o:' .. id)
-  h[H_STATE] = state
-  h[H_ENDED] = NOW
-  h[H_REASON] = reason
-  put_hold(id, h)
-  purge_later('h:' .. id, KEEP)
-  count(h[H_PERSON], -h[H_UNITS])
-  hold_line(verb, state, id, h, actor, { reason = reason })
-end
-
--- A lease that ended was never promised. A walk-in's hold is swept, one that
--- came from an offer is that offer again.
-local function end_lease(id, h)
-  redis.call('ZREM', K_LEASES, id)
-  add('held', -h[H_UNITS])
-  if h[H_ENTRY] == '' then
-    h[H_STATE] = 'swept'
-    h[H_ENDED] = NOW
-    count(h[H_PERSON], -h[H_UNITS])
-    purge_later('h:' .. id, KEEP)
-  else
-    add('offered', h[H_UNITS])
-    h[H_STATE] = 'offered'
-    h[H_DEADLINE] = h[H_UNTIL]
-    if h[H_BACK] == 0 then
-      h[H_BACK] = 1
-      h[H_DEADLINE] = math.max(h[H_UNTIL], NOW + BACK_MS)
-    end
-  end
-  put_hold(id, h)
-  hold_line('sweep', h[H_STATE], id, h, 'lease')
-  local e = h[H_ENTRY] ~= '' and get_entry(h[H_ENTRY])
-  if not e then return end
-  if e[E_LEAVING] == 1 then
-    give_back(id, h, 'released', 'release', 'left', 'lease')
-    end_entry(h[H_ENTRY], 'left', true)
-  else
-    e[E_STATE] = 'offered'
-    put_entry(h[H_ENTRY], e)
-  end
-end
-local function sweep()
-  local due = redis.call('ZRANGEBYSCORE', K_LEASES, '-inf', NOW, 'LIMIT', 0, SWEEP_BOUND + 1)
-  for i = 1, math.min(#due, SWEEP_BOUND) do
-    end_lease(due[i], get_hold(due[i]))
-  end
-  return #due > SWEEP_BOUND
-end
--- The record of a verb, its own lease ended first when that is due.
-local function touch_hold(id)
-  local h = get_hold(id)
-  if h and h[H_STATE] == 'provisional' and h[H_DEADLINE] <= NOW then end_lease(id, h) end
-  return h
+  if redis.call('EXISTS', K_PARKED) == 1 then redis.call('RENAME', K_PARKED, K_BACK) end
 end
 
 -- 8 characters of the SKU number and 88 bits of a hash as 18 of base32.
@@ -239,7 +67,8 @@ local function offer_id(entry)
   return table.concat(out)
 end
 
-local function make_offer(id, e, max_units)
+local function make_offer(head, e, max_units)
+  local id, from = head.id, head.from
   local units = math.min(e[E_UNITS], max_units)
   local hold = offer_id(id)
   local h = new_hold('offered', units, e[E_PERSON], id, S.gen, NOW + max_age())
@@ -247,13 +76,14 @@ local function make_offer(id, e, max_units)
   add('offered', units)
   count(e[E_PERSON], units)
   put_hold(hold, h)
-  redis.call('ZREM', K_LINE, id)
+  redis.call('ZREM', from, id)
   e[E_STATE] = 'offered'
   e[E_HOLD] = hold
   e[E_GEN] = S.gen
   put_entry(id, e)
   outbox_add('o:' .. hold)
   hold_line('offer', 'offered', hold, h, 'settle')
+  spent = spent + 1
 end
 
 -- Turns free units into offers for the heads of the line. Answers whether more
@@ -267,20 +97,22 @@ local function settle_now()
     return true
   end
   if S.paused == 1 or ENDED or available() <= 0 then return false end
-  local heads = redis.call('ZRANGE', K_LINE, 0, OFFER_BOUND - 1, 'WITHSCORES')
-  local stop = first_fresh()
-  for i = 1, #heads, 2 do
+  local bound = math.max(1, OFFER_BOUND - spent)
+  -- With no limit each takes a unit at least.
+  if S.limit == 0 then bound = math.min(bound, available()) end
+  local first, stop = heads(bound), first_fresh()
+  for _, head in ipairs(first) do
     if available() <= 0 then return false end
-    if stop and stop < tonumber(heads[i + 1]) then return true end
-    local e = get_entry(heads[i])
+    if stop and stop < head.arrival then return true end
+    local e = get_entry(head.id)
     local most = math.min(available(), room(e[E_PERSON]))
     if most <= 0 then
-      move(heads[i], K_LINE, K_LIMITED, heads[i + 1])
+      move(head.id, head.from, K_LIMITED, int(head.arrival))
     else
-      make_offer(heads[i], e, most)
+      make_offer(head, e, most)
     end
   end
-  bitten = available() > 0 and #heads == 2 * OFFER_BOUND
+  bitten = available() > 0 and #first == bound
   return bitten or (available() > 0 and stop ~= nil)
 end
 -- Once in a call, after the verb's own changes.
@@ -297,7 +129,9 @@ local function line_first()
   return bitten
 end
 
+-- Answers whether a person may have room below the limit that they had not before.
 local function purge()
+  local room_made = false
   local due = redis.call('ZRANGEBYSCORE', K_PURGE, '-inf', NOW, 'LIMIT', 0, PURGE_BOUND)
   for _, member in ipairs(due) do
     local kind, id = string.sub(member, 1, 1), string.sub(member, 3)
@@ -306,7 +140,10 @@ local function purge()
       -- A swept hold may live again, and a sale is kept longer than its sweep.
       if h and h[H_ENDED] > 0 and h[H_ENDED] + (h[H_STATE] == 'sold' and KEEP_SALE or KEEP) <= NOW then
         -- A limit counts the sales that are on record.
-        if h[H_STATE] == 'sold' then count(h[H_PERSON], h[H_RETURNED] - h[H_UNITS]) end
+        if h[H_STATE] == 'sold' then
+          count(h[H_PERSON], h[H_RETURNED] - h[H_UNITS])
+          room_made = S.limit > 0
+        end
         redis.call('HDEL', K_HOLDS, id)
       end
     elseif kind == 'n' then
@@ -317,6 +154,7 @@ local function purge()
     end
     redis.call('ZREM', K_PURGE, member)
   end
+  return room_made
 end
 
 -- Offers of a paused SKU are not due: they stay until it resumes.
@@ -329,7 +167,7 @@ end
 -- outbox has something due or settle has more to do, at most once a second.
 local function finish(verdict, ...)
   local more = settle()
-  purge()
+  more = purge() or more
   local wake = 0
   if S.woke + 1000 <= NOW then
     if more or something_due() then
@@ -339,6 +177,19 @@ local function finish(verdict, ...)
   end
   flush()
   return { verdict, wake, ... }
+end
+
+-- Before a look at the counters: what has ended by itself is swept, and what that
+-- frees is the line's, as in any verb. Where no lease has ended nothing is written. A
+-- look asks for no wake: the next verb does, as it would if it had swept itself.
+-- Answers whether more leases have ended than one sweep takes.
+local function tidy()
+  local more = sweep()
+  if spent > 0 then
+    settle()
+    flush()
+  end
+  return more
 end
 
 local function counters()
@@ -360,9 +211,11 @@ end
 -- Position from 1 in the line, 0 outside it; a parked entry keeps its place.
 local function position(id, e)
   if e[E_STATE] ~= 'waiting' then return 0 end
-  local before = '(' .. e[E_ARRIVAL]
-  return redis.call('ZCOUNT', K_LINE, '-inf', before) + redis.call('ZCOUNT', K_FRESH, '-inf', before) +
-    redis.call('ZCOUNT', K_PARKED, '-inf', before) + redis.call('ZCOUNT', K_LIMITED, '-inf', before) + 1
+  local place, before = 1, '(' .. e[E_ARRIVAL]
+  for _, from in ipairs({ K_LINE, K_BACK, K_FRESH, K_PARKED, K_LIMITED }) do
+    place = place + redis.call('ZCOUNT', from, '-inf', before)
+  end
+  return place
 end
 
 -- {verdict, wake, position, extra, record}, all as they are after settling.

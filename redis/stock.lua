@@ -5,7 +5,7 @@
 -- +11 how many of our sales the count has in it; +12 a print of all that it moves.
 -- Answers {"ok", wake, applied, reason, delta, n, print, counters...}: delta is
 -- what on_hand moved by, n the ledger's number when the event was decided, print
--- that of the event which was. "again" while leases that end would refuse it. A repeat answers the kept outcome with the counters
+-- that of the event which was. "again" while leases that end would refuse it, or while those who come back have no room. A repeat answers the kept outcome with the counters
 -- as they are now.
 if SHUT then return SHUT end
 local event, kind, units, actor, why = arg(1), arg(2), num(3), arg(5), arg(6)
@@ -72,6 +72,10 @@ else
     delta, reason = nil, 'would-oversell'
   end
   applied, reason, delta = delta and 1 or 0, reason or '', delta or 0
+  if applied == 1 and delta > 0 and make_room() then
+    settled = true
+    return finish('again')
+  end
   n = S.n + applied -- the number of its line, or of the last one before it
   local outcome = cjson.encode({ applied, reason, delta, NOW, n, movement })
   keep(event, outcome, applied == 1 and KEEP_LONG or KEEP)

@@ -49,6 +49,7 @@ var surveyParts = []struct {
 	{"holds", (*surveyor).holds},
 	{"entries", (*surveyor).entries},
 	{"line", (*surveyor).waiting},
+	{"back", (*surveyor).waiting},
 	{"fresh", (*surveyor).waiting},
 	{"parked", (*surveyor).waiting},
 	{"limited", (*surveyor).waiting},
@@ -171,7 +172,7 @@ func (s *surveyor) holds(ctx context.Context, pairs []string) error {
 }
 
 // places are where an entry that waits may stand.
-var places = []string{"line", "parked", "limited", "fresh"}
+var places = []string{"line", "back", "parked", "limited", "fresh"}
 
 // entries wants for each live entry its person's name, one place in the right line
 // while it waits, and its start in the outbox until it has acknowledged.

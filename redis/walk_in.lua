@@ -7,7 +7,7 @@
 -- of the record.
 local id, units, person, cart = ARGV[10], ARGV[11] + 0, ARGV[12], ARGV[15]
 if S.on_hand - S.held - S.offered >= units and S.paused == 0 and not ENDED and S.look == 0 and AHEAD == 0 and ARGV[13] ~= '1' and
-  redis.call('EXISTS', K_LINE, K_FRESH, K_OUTBOX, K_OFFERS) == 0 and
+  redis.call('EXISTS', K_LINE, K_BACK, K_FRESH, K_OUTBOX, K_OFFERS) == 0 and
   (S.held == 0 or redis.call('ZCOUNT', K_LEASES, '-inf', NOW) == 0) and
   (S.limit == 0 or S.limit - (redis.call('HGET', K_TALLY, person) or 0) >= units) then
   local v = redis.call('HMGET', K_STOCK, 'sold', 'gen', 'epoch', 'n', 'ahead', 'on_hand', 'offered')

@@ -42,7 +42,7 @@ type Standing struct {
 // Why reads what `why` is told from: of an entry, or with "" of the line alone.
 // At most heads of the line and as many offers are named.
 func (g *Gate) Why(ctx context.Context, sku, entryID string, heads int) (Standing, error) {
-	r, err := g.run(ctx, verbWhy, sku, entryID, heads)
+	r, err := g.decide(ctx, verbWhy, sku, entryID, heads)
 	if err != nil {
 		return Standing{}, err
 	}

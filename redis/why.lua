@@ -1,4 +1,4 @@
--- why: how the line stands, or one entry in it; writes nothing.
+-- why: how the line stands, or one entry in it. An ended lease is swept: see tidy.
 -- ARGV +1 entry id or "", +2 how many heads of the line and offers to name.
 -- Answers {"ok" or "unknown", 0, heads, passed over, the first of them, offers that nobody
 -- has acknowledged, place, ahead, record, hold record, counters...}. Heads are a JSON
@@ -7,36 +7,30 @@
 -- know of the offer yet); "" is none.
 if SHUT then return SHUT end
 local id, most = arg(1), num(2)
+if tidy() then return { 'again', 0 } end
 ripen() -- as the next verb will; nothing of it is written here
-for _, lease in ipairs(redis.call('ZRANGEBYSCORE', K_LEASES, '-inf', NOW)) do
-  local h = get_hold(lease)
-  S.held = S.held - h[H_UNITS]
-  if h[H_ENTRY] ~= '' then S.offered = S.offered + h[H_UNITS] end
-end
 
 local function place(entry, e)
   if e[E_STATE] == 'offered' then return redis.call('ZSCORE', K_OFFERS, 'o:' .. e[E_HOLD]) and 'offer' or '' end
   if redis.call('ZSCORE', K_FRESH, entry) then return 'fresh' end
   if redis.call('ZSCORE', K_PARKED, entry) then return 'parked' end
   if redis.call('ZSCORE', K_LIMITED, entry) then return 'limit' end
-  if not redis.call('ZSCORE', K_LINE, entry) then return '' end
+  if not (redis.call('ZSCORE', K_LINE, entry) or redis.call('ZSCORE', K_BACK, entry)) then return '' end
   return room(e[E_PERSON]) > 0 and 'line' or 'limit'
 end
 local function list(t) return #t > 0 and cjson.encode(t) or '[]' end
 
-local found = {}
-for _, from in ipairs({ K_LINE, K_FRESH }) do
-  local part = redis.call('ZRANGE', from, 0, most - 1, 'WITHSCORES')
-  for i = 1, #part, 2 do found[#found + 1] = { part[i], tonumber(part[i + 1]) } end
-end
-table.sort(found, function(a, b) return a[2] < b[2] end)
-local heads = {}
+local found = heads(most)
+local part = redis.call('ZRANGE', K_FRESH, 0, most - 1, 'WITHSCORES')
+for i = 1, #part, 2 do found[#found + 1] = { id = part[i], arrival = tonumber(part[i + 1]) } end
+table.sort(found, function(a, b) return a.arrival < b.arrival end)
+local named = {}
 for i = 1, math.min(most, #found) do
-  local entry = found[i][1]
+  local entry = found[i].id
   local e = get_entry(entry)
-  heads[#heads + 1] = entry
-  heads[#heads + 1] = place(entry, e)
-  heads[#heads + 1] = cjson.encode(e)
+  named[#named + 1] = entry
+  named[#named + 1] = place(entry, e)
+  named[#named + 1] = cjson.encode(e)
 end
 local offers = {}
 if most > 0 then
@@ -52,7 +46,7 @@ if id ~= '' then
   if e then
     where, record = place(id, e), cjson.encode(e)
     local before = '(' .. e[E_ARRIVAL]
-    ahead = redis.call('ZCOUNT', K_LINE, '-inf', before) +
+    ahead = redis.call('ZCOUNT', K_LINE, '-inf', before) + redis.call('ZCOUNT', K_BACK, '-inf', before) +
       redis.call('ZCOUNT', K_FRESH, '(' .. int(passed_over_up_to()), before)
     local h = e[E_HOLD] ~= '' and get_hold(e[E_HOLD])
     hold = h and cjson.encode(h) or ''
@@ -61,7 +55,7 @@ if id ~= '' then
   end
 end
 return {
-  verdict, 0, list(heads), redis.call('ZCARD', K_PARKED) + redis.call('ZCARD', K_LIMITED),
+  verdict, 0, list(named), redis.call('ZCARD', K_PARKED) + redis.call('ZCARD', K_LIMITED),
   redis.call('ZRANGE', K_PARKED, 0, 0)[1] or redis.call('ZRANGE', K_LIMITED, 0, 0)[1] or '', list(offers),
   where, ahead, record, hold, unpack(counters()),
 }

@@ -92,12 +92,19 @@ func TestWhyTellsOfTheLimit(t *testing.T) {
 	require.EqualValues(t, 1, f.why("").Parked)
 }
 
-// An ended lease counts as free before anybody has swept it.
+// An ended lease is swept by whoever looks first, however many there are, and what it
+// frees is the line's. With nobody in line it is free.
 func TestWhyCountsEndedLeasesAsFree(t *testing.T) {
-	f := open(t, 1)
-	f.reserve(f.id(contract.HoldID), 1)
+	const n = 40
+	f := open(t, n)
+	for range n {
+		f.reserve(f.id(contract.HoldID), 1)
+	}
+	require.Zero(t, f.why("").Counters.Available)
 	a := f.waits("a", 1)
-	require.Zero(t, f.why(a).Counters.Available)
 	f.pass(f.g.opts.Lease)
-	require.EqualValues(t, 1, f.why(a).Counters.Available)
+	s := must[Standing](f)(f.g.Why(t.Context(), f.sku, a, 3))
+	require.Equal(t, [3]int64{n - 1, 1, 0}, [3]int64{s.Counters.Available, s.Counters.Offered, s.Counters.Held})
+	require.Equal(t, PlaceOffer, s.Entry.In)
+	require.Equal(t, s, f.why(a), "the second look writes nothing")
 }

@@ -90,7 +90,7 @@ func (f *fixture) sound() {
 	}
 	require.Equal(f.t, people, fields("people"))
 	stand := map[string]int64{}
-	for _, name := range []string{"line", "fresh", "parked", "limited"} {
+	for _, name := range []string{"line", "back", "fresh", "parked", "limited"} {
 		for id, at := range scores(name) {
 			require.NotContains(f.t, stand, id, "an entry stands in one place")
 			stand[id] = at

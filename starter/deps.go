@@ -28,7 +28,7 @@ type Gate interface {
 	ReadPlace(ctx context.Context, sku, person string) (redis.Entry, bool, error)
 	LedgerLines(ctx context.Context, sku string, q redis.LedgerQuery) ([]redis.LedgerLine, error)
 	FindLines(ctx context.Context, sku string, since time.Time, most int, match func(redis.LedgerLine) bool) (lines []redis.LedgerLine, whole bool, err error)
-	LiveEntry(ctx context.Context, sku, person string) (entryID string, err error)
+	LiveEntries(ctx context.Context, person string, skus []string) (map[string]string, error)
 	HoldOfPayment(ctx context.Context, paymentRef string) (holdID string, err error)
 	NoteOrder(ctx context.Context, print, holdID string) error
 	HoldsOfOrder(ctx context.Context, print string) ([]string, error)

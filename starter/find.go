@@ -124,6 +124,15 @@ func (f *finding) seekWords(ctx context.Context, term string) error {
 	}
 	soon, cancel := context.WithTimeout(ctx, f.seekFor)
 	defer cancel()
+	for _, p := range persons {
+		entries, err := f.d.gate.LiveEntries(ctx, p, skus)
+		if err != nil {
+			return err
+		}
+		for _, sku := range skus {
+			f.entry(entries[sku])
+		}
+	}
 	for _, sku := range skus {
 		if err := f.seekIn(soon, sku, term, persons, linesOfEach(len(skus))); err != nil {
 			if soon.Err() == nil || ctx.Err() != nil {
@@ -142,13 +151,6 @@ func linesOfEach(n int) int {
 }
 
 func (f *finding) seekIn(ctx context.Context, sku, term string, persons []string, most int) error {
-	for _, p := range persons {
-		id, err := f.d.gate.LiveEntry(ctx, sku, p)
-		if err != nil {
-			return err
-		}
-		f.entry(id)
-	}
 	lines, whole, err := f.d.gate.FindLines(ctx, sku, time.Time{}, most, func(l redis.LedgerLine) bool {
 		return l.PaymentRef == term || l.Verb == "stock" && (l.RefID == term || l.OtherID == term) || slices.Contains(persons, l.Person)
 	})
