@@ -171,9 +171,6 @@ func (s *surveyor) holds(ctx context.Context, pairs []string) error {
 	return nil
 }
 
-// places are where an entry that waits may stand.
-var places = []string{"line", "back", "parked", "limited", "fresh"}
-
 // entries wants for each live entry its person's name, one place in the right line
 // while it waits, and its start in the outbox until it has acknowledged.
 func (s *surveyor) entries(ctx context.Context, pairs []string) error {
@@ -194,8 +191,8 @@ func (s *surveyor) entries(ctx context.Context, pairs []string) error {
 		if len(live) == 0 {
 			return
 		}
-		for i, name := range places {
-			standing[i] = s.scores(ctx, p, name, ids)
+		for i, place := range places {
+			standing[i] = s.scores(ctx, p, place.name, ids)
 		}
 		outbox = s.scores(ctx, p, "outbox", starts)
 		named, parcels = p.HMGet(ctx, key(s.sku, "people"), people...), p.HMGet(ctx, key(s.sku, "parcels"), starts...)
@@ -205,10 +202,10 @@ func (s *surveyor) entries(ctx context.Context, pairs []string) error {
 	}
 	for i, e := range live {
 		var found, right int
-		for n, name := range places {
+		for n, place := range places {
 			if score := standing[n].of(i); score != 0 {
 				found++
-				if int64(score) == e.JoinedAt.UnixMicro() && (name == "fresh") != e.Acknowledged {
+				if int64(score) == e.JoinedAt.UnixMicro() && (place.in == PlaceFresh) != e.Acknowledged {
 					right++
 				}
 			}

@@ -54,6 +54,9 @@ func callerOf(ctx context.Context) string {
 // idempotencyKey reads the header Idempotency-Key, quoted or bare; "" when
 // there is none.
 func idempotencyKey(r *http.Request) (string, error) {
+	if len(r.Header.Values("Idempotency-Key")) > 1 {
+		return "", problem(validationFailed, "the header Idempotency-Key stands more than once; which one counts?")
+	}
 	key := strings.TrimSpace(r.Header.Get("Idempotency-Key"))
 	if len(key) >= 2 && key[0] == '"' && key[len(key)-1] == '"' {
 		key = key[1 : len(key)-1]

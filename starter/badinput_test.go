@@ -126,6 +126,9 @@ func TestBadHeaders(t *testing.T) {
 		for _, odd := range []string{"two words", "ünicode", strings.Repeat("k", 256)} {
 			exact(t, ask("Idempotency-Key", odd), 422, validationFailed)
 		}
+		twice := h.request("POST", "/v1/holds", good, "Idempotency-Key", "k")
+		twice.Header.Add("Idempotency-Key", "other")
+		exact(t, h.send(twice), 422, validationFailed)
 		for _, media := range []string{"", "text/plain", "application/x-www-form-urlencoded"} {
 			exact(t, ask("Content-Type", media), 415, unsupportedMediaType)
 		}
@@ -228,5 +231,13 @@ func TestBadJoins(t *testing.T) {
 	}
 	h.untouched(func() {
 		exact(t, h.call("POST", "/v1/waitlist", join(`"phone":"+12025550101","consent":true`), "Authorization", "Bearer wrong"), 401, unauthorized)
+		for _, name := range []string{"a\u202eb", "a\u2028b", "a\u2069b"} {
+			exact(t, h.call("POST", "/v1/waitlist", join(`"phone":"+12025550101","consent":true,"name":"`+name+`"`)), 422, validationFailed, "/name")
+		}
+		// The first in line is offered what is free, up to what they want: nobody
+		// without a key may want everything.
+		exact(t, h.call("POST", "/v1/waitlist", join(`"phone":"+12025550101","consent":true,"quantity":11`), "Authorization", ""), 422, validationFailed, "/quantity")
 	})
+	require.Equal(t, http.StatusAccepted, h.call("POST", "/v1/waitlist", join(`"phone":"+12025550101","consent":true,"quantity":10,"name":"\u05d0\u200f Ada"`), "Authorization", "").status)
+	require.Equal(t, http.StatusCreated, h.call("POST", "/v1/waitlist", join(`"phone":"+12025550102","consent":true,"quantity":11`)).status)
 }

@@ -25,6 +25,7 @@ type Gate interface {
 	ReadHold(ctx context.Context, sku, holdID string) (redis.HoldOutcome, bool, error)
 	ReadEntry(ctx context.Context, sku, entryID string) (redis.Entry, bool, error)
 	Why(ctx context.Context, sku, entryID string, heads int) (redis.Standing, error)
+	ReadWaiting(ctx context.Context, sku string, after time.Time, limit int) (waiting []redis.Waiter, next time.Time, err error)
 	ReadPlace(ctx context.Context, sku, person string) (redis.Entry, bool, error)
 	LedgerLines(ctx context.Context, sku string, q redis.LedgerQuery) ([]redis.LedgerLine, error)
 	FindLines(ctx context.Context, sku string, since time.Time, most int, match func(redis.LedgerLine) bool) (lines []redis.LedgerLine, whole bool, err error)

@@ -80,11 +80,17 @@ func (f *fields) optionalText(name string, most int) (s string, given bool) {
 	case utf8.RuneCountInString(s) > most:
 		f.complain(name, "must have at most %d characters", most)
 		return "", false
-	case strings.ContainsFunc(s, unicode.IsControl):
-		f.complain(name, "must not contain control characters")
+	case strings.ContainsFunc(s, unseen):
+		f.complain(name, "must not contain control characters, line breaks or marks that turn the direction of writing")
 		return "", false
 	}
 	return strings.TrimSpace(s), true
+}
+
+// unseen is what makes a text look like another one, or like two: control characters,
+// breaks of lines and paragraphs, and what overrides the direction of all that follows.
+func unseen(c rune) bool {
+	return unicode.IsControl(c) || c >= '\u2028' && c <= '\u202e' || c >= '\u2066' && c <= '\u2069'
 }
 
 var wholeNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)

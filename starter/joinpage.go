@@ -12,9 +12,10 @@ import (
 	"holdfast/contract"
 )
 
-// formMost is how many pieces the form takes: a slip of the finger is no order.
-// The API takes what the shop's server sends.
-const formMost = 10
+// strangerMost is how many pieces anybody may wait for: a slip of the finger is no
+// order, and who is first in line is offered all that is free, up to what they want.
+// The shop's servers may ask for more.
+const strangerMost = 10
 
 type joinBody struct {
 	SKU      string
@@ -44,7 +45,7 @@ func (d *Door) renderJoin(rw http.ResponseWriter, r *http.Request, b joinBody, s
 		return err
 	}
 	w := d.pages.of(r)
-	b.SKU, b.Product, b.Most, b.Shop = sku, productOf(w, sku, about, false), formMost, d.cfg.Shop
+	b.SKU, b.Product, b.Most, b.Shop = sku, productOf(w, sku, about, false), strangerMost, d.cfg.Shop
 	b.Consent = w.say("join_consent", "shop", d.cfg.Shop.Name)
 	switch {
 	case c.State == contract.SKUEnded:
@@ -69,7 +70,7 @@ func (d *Door) joinForm(rw http.ResponseWriter, r *http.Request) error {
 	b := joinBody{Phone: r.PostForm.Get("phone"), Name: r.PostForm.Get("name"), Quantity: r.PostForm.Get("quantity"), Agreed: r.PostForm.Get("consent") == consentYes}
 	w := d.pages.of(r)
 	f := formFields(sku, b)
-	j := d.readJoining(f)
+	j := d.readJoining(f, false)
 	j.Locale = localeOf(r)
 	j.Consent = contract.Consent{TextVersion: consentVersion(w, d.cfg.Shop), Source: consentForm}
 	var p *Problem
@@ -107,7 +108,7 @@ func wrongFields(w *words, b joinBody, p *Problem) map[string]template.HTML {
 		name := strings.TrimPrefix(e.Pointer, "/")
 		switch {
 		case name == "quantity":
-			wrong[name] = w.say("wrong_quantity", "most", formMost)
+			wrong[name] = w.say("wrong_quantity", "most", strangerMost)
 		case name == "name" || name == "consent":
 			wrong[name] = w.say("wrong_" + name)
 		case strings.TrimSpace(b.Phone) == "":
@@ -134,8 +135,8 @@ func formFields(sku string, b joinBody) *fields {
 		members["quantity"] = json.Number(q)
 	}
 	f := newFields(members)
-	if n, err := strconv.Atoi(q); q != "" && (err != nil || !wholeNumber.MatchString(q) || n < 1 || n > formMost) {
-		f.complain("quantity", "must be a whole number from 1 to %d", formMost)
+	if n, err := strconv.Atoi(q); q != "" && (err != nil || !wholeNumber.MatchString(q) || n < 1 || n > strangerMost) {
+		f.complain("quantity", "must be a whole number from 1 to %d", strangerMost)
 	}
 	return f
 }

@@ -9,6 +9,8 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
+	"unicode/utf8"
 
 	"holdfast/config"
 	"holdfast/contract"
@@ -165,6 +167,11 @@ func (d *Door) form(h handlerFunc) http.Handler {
 		}
 		if r.PostForm, err = url.ParseQuery(string(raw)); err != nil {
 			return problem(malformedBody, "the form cannot be read")
+		}
+		for _, values := range r.PostForm {
+			if slices.ContainsFunc(values, func(v string) bool { return !utf8.ValidString(v) }) {
+				return problem(malformedBody, "the form is not UTF-8")
+			}
 		}
 		return h(w, r)
 	})

@@ -60,6 +60,8 @@ func TestJoinPage(t *testing.T) {
 			require.Equal(t, http.StatusUnprocessableEntity, a.status)
 			require.Contains(t, a.body, `role="alert"`)
 		}
+		latin := h.send(h.request("POST", path, "phone=%2B12025550101&consent=yes&name=%E9", "Content-Type", formMedia))
+		require.Equal(t, http.StatusBadRequest, latin.status)
 		echoed := h.browse("POST", path, url.Values{"phone": {`"><script>alert(1)</script>`}})
 		require.NotContains(t, echoed.body, "<script>alert")
 		require.Equal(t, http.StatusUnsupportedMediaType, h.call("POST", path, map[string]any{"phone": "+12025550101"}).status)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"regexp"
 	"time"
 
 	"holdfast/contract"
@@ -66,15 +67,21 @@ func (d *Door) postReconcile(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
+var runID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
 // getReconcile answers the report of a pass, by run_id or the last one.
 func (d *Door) getReconcile(w http.ResponseWriter, r *http.Request) error {
 	sku, err := d.skus.bySKU(r.Context(), r.PathValue("sku"))
 	if err != nil {
 		return err
 	}
+	run := r.URL.Query().Get("run_id")
+	if run != "" && !runID.MatchString(run) {
+		return badQuery("run_id", "must be that of an answer of POST to this path")
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), passTimeout)
 	defer cancel()
-	return d.answerPass(ctx, w, sku, r.URL.Query().Get("run_id"))
+	return d.answerPass(ctx, w, sku, run)
 }
 
 func (d *Door) answerPass(ctx context.Context, w http.ResponseWriter, sku, run string) error {
@@ -82,8 +89,10 @@ func (d *Door) answerPass(ctx context.Context, w http.ResponseWriter, sku, run s
 	var report contract.ReconcileReport
 	err := d.launcher.Result(ctx, contract.ReconcileWorkflowID(sku), run, &report)
 	switch {
+	case errors.Is(err, launch.ErrNoOwner) && run != "":
+		return badQuery("run_id", "names no pass over SKU "+sku+" that Temporal still knows")
 	case errors.Is(err, launch.ErrNoOwner):
-		return tryLater(retryClosed, "Temporal knows no such pass over SKU %s", sku)
+		return tryLater(retryClosed, "no pass over SKU %s has begun yet; there is one each minute", sku)
 	case err != nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)): // Temporal's client may see the end first
 		return writeJSON(w, http.StatusAccepted, view)
 	case err != nil:

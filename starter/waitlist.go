@@ -47,7 +47,7 @@ func (d *Door) postWaitlist(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	j := d.readJoining(f)
+	j := d.readJoining(f, trusted)
 	j.Consent.TextVersion, _ = f.optionalText("consent_version", 64)
 	j.Consent.Source = source
 	if err := f.done(); err != nil {
@@ -85,8 +85,11 @@ func (d *Door) postWaitlist(w http.ResponseWriter, r *http.Request) error {
 
 const mostLocale = 35 // characters of a language tag
 
-func (d *Door) readJoining(f *fields) joining {
+func (d *Door) readJoining(f *fields, trusted bool) joining {
 	j := joining{SKU: f.sku("sku"), Phone: d.textable(f, "phone"), Quantity: f.quantity("quantity", true)}
+	if !trusted && j.Quantity > strangerMost {
+		f.complain("quantity", "must be from 1 to %d; only the shop's servers may ask for more", strangerMost)
+	}
 	j.Name, _ = f.optionalText("name", 100)
 	j.Locale, _ = f.optionalText("locale", mostLocale)
 	if !f.boolean("consent") {
