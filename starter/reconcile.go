@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
+
 	"holdfast/contract"
 	"holdfast/launch"
 )
@@ -55,7 +57,7 @@ func (d *Door) postReconcile(w http.ResponseWriter, r *http.Request) error {
 	for {
 		run, err := d.launcher.NewPass(ctx, in)
 		if err == nil {
-			return d.answerPass(ctx, w, sku, run)
+			return d.answerPass(ctx, w, sku, run, true)
 		}
 		if !errors.Is(err, launch.ErrRuns) {
 			return err
@@ -81,19 +83,22 @@ func (d *Door) getReconcile(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), passTimeout)
 	defer cancel()
-	return d.answerPass(ctx, w, sku, run)
+	return d.answerPass(ctx, w, sku, run, false)
 }
 
-func (d *Door) answerPass(ctx context.Context, w http.ResponseWriter, sku, run string) error {
+// answerPass answers the report of a run. One that was just started runs, whatever
+// keeps the door from reading of it.
+func (d *Door) answerPass(ctx context.Context, w http.ResponseWriter, sku, run string, started bool) error {
 	view := passView{RunID: run, SKU: sku, Differences: []string{}, Alarms: []string{}}
 	var report contract.ReconcileReport
 	err := d.launcher.Result(ctx, contract.ReconcileWorkflowID(sku), run, &report)
+	var failed *temporal.WorkflowExecutionError
 	switch {
-	case errors.Is(err, launch.ErrNoOwner) && run != "":
+	case errors.Is(err, launch.ErrNoOwner) && run != "" && !started:
 		return badQuery("run_id", "names no pass over SKU "+sku+" that Temporal still knows")
 	case errors.Is(err, launch.ErrNoOwner):
 		return tryLater(retryClosed, "no pass over SKU %s has begun yet; there is one each minute", sku)
-	case err != nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)): // Temporal's client may see the end first
+	case err != nil && (started && !errors.As(err, &failed) || ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)): // Temporal's client may see the end first
 		return writeJSON(w, http.StatusAccepted, view)
 	case err != nil:
 		return err

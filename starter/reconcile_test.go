@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -38,6 +39,15 @@ func TestReconcile(t *testing.T) {
 	require.Len(t, asked, 2, "one that ran was waited for: it may have been asked for less")
 	require.Equal(t, [3]any{true, false, true}, [3]any{asked[1].Pass, asked[1].DryRun, asked[1].Agree})
 	require.Equal(t, 200, h.call("GET", path+"?run_id="+run, nil).status)
+
+	// Temporal breaks off: the pass runs all the same, and is asked for again.
+	h.wf.onReport = func(string, *contract.ReconcileReport) error { return errors.New("stream terminated") }
+	started := h.call("POST", path, map[string]any{})
+	require.Equal(t, 202, started.status)
+	var running passView
+	started.into(t, &running)
+	require.Equal(t, [2]any{"run-1", false}, [2]any{running.RunID, running.Done})
+	require.GreaterOrEqual(t, h.call("GET", path+"?run_id=run-1", nil).status, 500)
 
 	h.wf.onReport = func(string, *contract.ReconcileReport) error { return launch.ErrNoOwner }
 	exact(t, h.call("GET", path, nil), 503, unavailable)
