@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,6 +69,7 @@ var pathsOfATroubledHouse = []path{
 		require.NoError(t, other.Stop())
 		require.NoError(t, p.Child(stack.Worker).Start(t.Context()))
 	}},
+	{"a night", aNight},
 	{"redis restarts", func(t *testing.T, p *play) {
 		ctx := t.Context()
 		const kept, lost = "kept", "lost"
@@ -94,4 +96,43 @@ var pathsOfATroubledHouse = []path{
 		p.keep("reconcile-opened", "reconcile."+kept, "")
 		p.keep("reconcile-closed", "reconcile."+lost, "")
 	}},
+}
+
+// aNight is one of at most a minute and a half, and so it is played when histories are
+// made anew. A unit that comes back early in it goes past its sleeper; who is offered one
+// right before the morning is told in it.
+func aNight(t *testing.T, p *play) {
+	if !*corpus && !long() {
+		return
+	}
+	const maxWait = 5 * time.Second
+	ctx := t.Context()
+	require.NoError(t, p.Child(stack.Worker).Stop())
+	morning := time.Now().Add(40 * time.Second).Truncate(time.Minute).Add(time.Minute).UTC()
+	other := p.worker(t, "HOLDFAST_QUIET_FROM", morning.Add(-2*time.Hour).Format("15:04"), "HOLDFAST_QUIET_TO", morning.Format("15:04"),
+		"HOLDFAST_QUIET_ZONE", "UTC", "HOLDFAST_QUIET_MAX_WAIT", maxWait.String(), "HOLDFAST_GATE_REOPEN_WAIT", "5s")
+	sleeper := p.joined(t, p.shop, "night-passed", 40)
+	require.NoError(t, p.shop.Restock(ctx, "night-passed", 1))
+	require.NoError(t, until(ctx, "the unit goes past its sleeper", func() error {
+		if _, ok := p.lapse(t, "night-passed"); !ok {
+			return errNotYet
+		}
+		return nil
+	}))
+	p.leave(t, sleeper)
+	p.ended(t, "entry-passed-in-the-night", sleeper)
+
+	early := p.joined(t, p.shop, "night-told", 41)
+	require.NoError(t, within(ctx, 2*time.Minute, "it is nearly morning", func() error {
+		if time.Until(morning) > maxWait-time.Second {
+			return errNotYet
+		}
+		return nil
+	}))
+	require.NoError(t, p.shop.Restock(ctx, "night-told", 1))
+	p.status(t, early, "has been told", func(s map[string]any) bool { return s["offer_sent"] == true })
+	p.leave(t, early)
+	p.ended(t, "entry-told-after-a-night", early)
+	require.NoError(t, other.Stop())
+	require.NoError(t, p.Child(stack.Worker).Start(ctx))
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,4 +80,40 @@ func TestWhatALostTextMeans(t *testing.T) {
 		}
 		return err
 	}))
+}
+
+// B84: the provider takes a text and never says that it arrived. Its offer ends at its
+// deadline as any other, the unit goes on, and a list has it; one that arrived is not on
+// it.
+func TestATextThatNeverArrives(t *testing.T) {
+	ctx := t.Context()
+	twilio := newTexter(t, "")
+	h := ownHouse(t, stack.Options{Env: with(twilio.env(), "HOLDFAST_OFFER_WINDOW", "5s", "HOLDFAST_SMS_SENT_GRACE", "1s")}, lease)
+	const sku = "silence"
+	h.opened(t, sku, 0)
+	ada, ben, cleo := h.queues(t, twilio, sku, phone(0)), h.queues(t, twilio, sku, phone(1)), h.queues(t, twilio, sku, phone(2))
+	require.NoError(t, h.shop.Restock(ctx, sku, 2))
+	twilio.undelivered(t, phone(1), twiliostub.Sent, 0)
+	twilio.undelivered(t, phone(1), twiliostub.Delivered, 0)
+	twilio.link(t, phone(2)) // whose turn it is when one of theirs has passed
+	require.NoError(t, until(ctx, "Ada's offer is in the list", func() error {
+		out, err := h.command(ctx, "texts", sku, "--since", "1h")
+		if err == nil && !strings.Contains(out, ada.EntryID) {
+			err = errors.New(out)
+		}
+		return err
+	}))
+	require.NoError(t, until(ctx, "all three have lapsed", func() error {
+		out, err := h.command(ctx, "texts", sku)
+		if err == nil && !strings.HasPrefix(out, sku+": 2 of 3 lapsed offers without a text that arrived\n") {
+			err = errors.New(out)
+		}
+		return err
+	}))
+	out, err := h.command(ctx, "texts", sku)
+	require.NoError(t, err)
+	require.NotContains(t, out, ben.EntryID)
+	require.Contains(t, out, cleo.EntryID)
+	require.Equal(t, 2, strings.Count(out, "not-delivered: "), out)
+	h.judge(t, sku)
 }
