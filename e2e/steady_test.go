@@ -61,9 +61,9 @@ func TestABookUnderSteadySignals(t *testing.T) {
 			t.Fatalf("a sender ended: %v", err)
 		case <-time.After(time.Second): // between two looks at a list
 		}
-		found, err := h.runsOf(ctx, "stock."+sku)
-		require.NoError(t, err)
-		runs = len(found)
+		if found, err := h.runsOf(ctx, "stock."+sku); err == nil { // else a server that is as busy as this may be
+			runs = len(found)
+		}
 		require.True(t, time.Now().Before(deadline), "%d runs, %d events sent", runs, sent.Load())
 	}
 	stop.Store(true)
@@ -132,7 +132,10 @@ func (h *house) stream(ctx context.Context, sku string, stop *atomic.Bool) (end 
 			crowd <- struct{}{}
 			sent.Go(func() {
 				defer func() { <-crowd }()
-				if err := h.temporal.SignalWorkflow(ctx, "stock."+sku, "", name, arg); err != nil {
+				err := until(ctx, "the book has the signal", func() error {
+					return h.temporal.SignalWorkflow(ctx, "stock."+sku, "", name, arg)
+				})
+				if err != nil {
 					select {
 					case failed <- err:
 					default:

@@ -11,6 +11,7 @@ import (
 
 	"holdfast/activities"
 	"holdfast/contract"
+	"holdfast/launch"
 )
 
 // Payment owns money that met no live hold until it is a sale after all, has
@@ -85,6 +86,7 @@ func (p *moneyOwner) decide(ctx workflow.Context, _ contract.PaymentInput) (cont
 }
 
 func (p *moneyOwner) run() (contract.PaymentStatus, error) {
+	p.nameSKU()
 	state, outcome, err := p.settle()
 	if err != nil {
 		return contract.PaymentStatus{}, err
@@ -255,6 +257,17 @@ func (p *moneyOwner) become(state string) {
 		"Said", said(p.in.Raw),
 		"Next", next,
 	)
+}
+
+// nameSKU writes the SKU, where whoever started the Payment has named none: no list of
+// the SKU's money and no pass of Reconcile would find it.
+func (p *moneyOwner) nameSKU() {
+	if _, named := workflow.GetTypedSearchAttributes(p.ctx).GetKeywordList(launch.SKU); named || !contract.ValidSKU(p.in.SKU) {
+		return
+	}
+	if err := workflow.UpsertTypedSearchAttributes(p.ctx, launch.SKU.ValueSet([]string{p.in.SKU})); err != nil {
+		workflow.GetLogger(p.ctx).Error("search attribute not written", "sku", p.in.SKU, "error", err)
+	}
 }
 
 // said is the beginning of a payload that nobody could read, for a person to
