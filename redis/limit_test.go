@@ -176,3 +176,18 @@ func TestRoomThatARetentionMakesIsTheLines(t *testing.T) {
 		})
 	}
 }
+
+// Who joins while a lease of their own keeps them at the limit has their turn when it
+// ends, with no call of anybody's but the drain that their joining asked for.
+func TestALeaseOfOnesOwnIsWaitedFor(t *testing.T) {
+	f := open(t, 2)
+	f.limit(1)
+	require.Equal(t, OK, f.reserveAs("ada", f.id(contract.HoldID), 1).Verdict)
+	entry := f.joinAs("ada", 1).Entry.ID
+	f.pass(2 * time.Second)
+	require.True(t, f.ack(entry).Wake)
+	require.Equal(t, testLease-2*time.Second, f.drain().Next)
+	f.pass(testLease - 2*time.Second)
+	f.drain()
+	require.Equal(t, contract.EntryOffered, f.entry(entry).State)
+}
