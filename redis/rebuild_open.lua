@@ -10,11 +10,12 @@ if not SHUT or SHUT[1] ~= 'closed' or MISSING or SHUT[2] ~= arg(1) then return S
 for i, name in ipairs({ 'on_hand', 'held', 'offered', 'sold', 'received', 'corrected', 'returned' }) do
   set(name, num(2 + i))
 end
-read_stock({ 'mended' })
+read_stock({ 'mended', 'freed' })
 set('epoch', math.max(S.epoch + 1, num(2)))
 set('gen', math.max(S.gen, num(10)))
 set('n', math.max(S.n, num(11)))
 set('quiet', NOW + 60000)
+set('freed', 0)
 add('mended', 1)
 ledger('repair', 'counted', 0, '', { actor = 'reconcile', reason = 'rebuilt' })
 redis.call('HDEL', K_STOCK, 'counted_until')

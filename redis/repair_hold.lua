@@ -3,13 +3,14 @@
 -- +2 hold id, +3 units, +4 person, +5 entry id or "", +6 generation, +7 created ms,
 -- +8 deadline ms, +9 "1" when it was extended, +10 the lines of a cart on its first
 -- line, or "", +11 actor.
--- Only the record is written: its units may still stand in the counters, and
--- repair (count) brings both together. A Hold that has ended meanwhile leaves a
+-- Its units stand in the counters still, and only the record is written; unless repair
+-- (count) has freed as many since: then they are held again, or its end would free them
+-- a second time. What that was wrong about, repair (count) brings together. A Hold that has ended meanwhile leaves a
 -- record without an owner, which repair (gone) ends.
 -- Answers {verdict, wake}: ok; existing, young.
 if SHUT and (arg(1) == '' or SHUT[1] ~= 'closed' or MISSING or SHUT[2] ~= arg(1)) then return SHUT end
 if SHUT then settled = true else sweep() end
-read_stock({ 'mended' })
+read_stock({ 'mended', 'freed' })
 local id, entry = arg(2), arg(5)
 if get_hold(id) then return finish('existing') end
 if not SHUT and num(7) > NOW - LEASE - 60000 then return finish('young') end
@@ -20,4 +21,9 @@ put_hold(id, h)
 redis.call('ZREM', K_PURGE, 'h:' .. id)
 add('mended', 1)
 hold_line('repair', 'restored', id, h, arg(11), { reason = 'its record was lost' })
+if not SHUT and S.freed >= h[H_UNITS] then
+  add('freed', -h[H_UNITS])
+  add('held', h[H_UNITS])
+  ledger('repair', 'counted', h[H_UNITS], '', { other = 'held', actor = arg(11), reason = 'held again by ' .. id })
+end
 return finish('ok')

@@ -173,6 +173,34 @@ func TestALostHoldComesBackAndAStrayGoes(t *testing.T) {
 	require.Empty(t, f.statement().Faults)
 }
 
+// A hold whose units were freed because its record was lost, and that comes back
+// after all, holds them again: they are not freed once more when it ends, and nobody
+// is sold what somebody else holds.
+func TestAHoldThatComesBackTooLateFreesNothingTwice(t *testing.T) {
+	f := open(t, 1)
+	late := f.held()
+	lost := f.hold(late)
+	f.pass(aged)
+	require.NoError(t, shared.HDel(t.Context(), key(f.sku, "holds"), late).Err())
+	require.Equal(t, OK, f.count(PartHeld, -1, f.statement().Mended))
+	require.NoError(t, shared.HDel(t.Context(), key(f.sku, "tally"), lost.Person).Err())
+	other := f.held()
+	require.Equal(t, OK, must[Base](f)(f.g.RepairHold(t.Context(), f.sku, LostHold{
+		ID: late, Person: lost.Person, Units: 1, CreatedAt: lost.CreatedAt, ExpiresAt: lost.Deadline,
+	})).Verdict)
+	require.Empty(t, f.statement().Drift)
+	require.Equal(t, int64(1), f.counters().Shortfall, "two hold the one unit, and it is said")
+	require.Equal(t, OK, f.release(late, contract.ReasonShop).Verdict)
+	require.Equal(t, [4]int64{1, 1, 0, 0}, f.parts())
+	require.Equal(t, SoldOut, f.reserve(f.id(contract.HoldID), 1).Verdict)
+	require.Equal(t, OK, f.confirm(other, "pi_1").Verdict)
+	require.Empty(t, f.statement().Drift)
+	require.Empty(t, f.statement().Faults)
+
+	// Freed once, held again once: the next one that is lost is as it was.
+	require.Equal(t, "0", shared.HGet(t.Context(), key(f.sku, "stock"), "freed").Val())
+}
+
 func (f *fixture) count(part string, delta, mended int64) Verdict {
 	f.t.Helper()
 	return must[Base](f)(f.g.RepairCount(f.t.Context(), f.sku, part, delta, mended, "the parts add up to less")).Verdict
