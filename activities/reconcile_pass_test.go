@@ -30,7 +30,7 @@ func TestAPassOverASoundSKUChangesNothing(t *testing.T) {
 	require.Zero(t, s.awoken)
 }
 
-// A terminated Hold's unit goes to the line; one whose payment nobody had is sold by
+// B27: a terminated Hold's unit goes to the line; one whose payment nobody had is sold by
 // that first.
 func TestWhatATerminatedHoldLeaves(t *testing.T) {
 	s := newShelf(t, 3)

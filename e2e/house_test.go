@@ -103,7 +103,8 @@ func openHouse(t *testing.T, opts stack.Options, lease time.Duration) *house {
 		dir:    opts.Dir,
 		shop:   shop.New(s.URL(), stack.APIKey, stack.InventorySecret),
 		outbox: &shop.Outbox{Path: s.TextsFile()},
-		redis:  goredis.NewClient(&goredis.Options{Addr: s.RedisAddr()}),
+		// The checker reads all of a SKU in one go, and that may be much.
+		redis: goredis.NewClient(&goredis.Options{Addr: s.RedisAddr(), ReadTimeout: time.Minute}),
 	}
 	h.temporal, err = client.Dial(client.Options{HostPort: s.TemporalAddr(), Logger: quiet{}})
 	require.NoError(t, err)
