@@ -34,6 +34,11 @@ const (
 	stopTimeout = 15 * time.Second
 	// A small machine with thousands of timers due at once is slow, not stuck.
 	deadlockTimeout = 5 * time.Second
+	// Requests for workflow tasks that wait at each queue. Each brings one task in a
+	// round trip. With the SDK's default of two, holds that are due together wait for
+	// one another until the server gives their worker's cache up for lost, which makes
+	// each of them dearer.
+	workflowPollers = 16
 	// Texts that one worker sends at once.
 	leastTexts, mostTexts = 2, 100
 	// reopenSlack is what follows the lease when gate.reopen_wait is 0.
@@ -198,6 +203,7 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 		OnFatalError:                func(err error) { w.fatal <- err },
 		DeploymentOptions:           deploymentOptions(cfg),
 
+		MaxConcurrentWorkflowTaskPollers:        workflowPollers,
 		MaxConcurrentWorkflowTaskExecutionSize:  cfg.Worker.MaxTasks,
 		MaxConcurrentLocalActivityExecutionSize: cfg.Worker.MaxTasks,
 		MaxConcurrentActivityExecutionSize:      cfg.Worker.MaxActivities,
