@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
 
 	"holdfast/contract"
 	"holdfast/redis"
@@ -273,10 +274,11 @@ func play(t *testing.T, seed uint64, asks bool) (*chaos, contract.HoldState) {
 	c.ExecuteWorkflow(contract.HoldWorkflow, in)
 	require.True(t, c.IsWorkflowCompleted(), "seed %d", seed)
 	var out contract.HoldResult
-	if c.GetWorkflowError() == nil {
+	if err := c.GetWorkflowError(); err == nil {
 		require.NoError(t, c.GetWorkflowResult(&out))
 	} else {
-		out.State = contract.HoldReleased // cancelled
+		require.True(t, temporal.IsCanceledError(err), "seed %d: %v", seed, err)
+		out.State = contract.HoldReleased
 	}
 	c.mu.Lock()
 	c.after, c.down = true, nil
