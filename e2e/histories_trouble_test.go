@@ -98,17 +98,17 @@ var pathsOfATroubledHouse = []path{
 	}},
 }
 
-// aNight is one of at most a minute and a half, and so it is played when histories are
+// aNight is one of at most two minutes, and so it is played when histories are
 // made anew. A unit that comes back early in it goes past its sleeper; who is offered one
 // right before the morning is told in it.
 func aNight(t *testing.T, p *play) {
 	if !*corpus && !long() {
 		return
 	}
-	const maxWait = 5 * time.Second
+	const maxWait = 20 * time.Second
 	ctx := t.Context()
 	require.NoError(t, p.Child(stack.Worker).Stop())
-	morning := time.Now().Add(40 * time.Second).Truncate(time.Minute).Add(time.Minute).UTC()
+	morning := time.Now().Add(time.Minute).Truncate(time.Minute).Add(time.Minute).UTC()
 	other := p.worker(t, "HOLDFAST_QUIET_FROM", morning.Add(-2*time.Hour).Format("15:04"), "HOLDFAST_QUIET_TO", morning.Format("15:04"),
 		"HOLDFAST_QUIET_ZONE", "UTC", "HOLDFAST_QUIET_MAX_WAIT", maxWait.String(), "HOLDFAST_GATE_REOPEN_WAIT", "5s")
 	sleeper := p.joined(t, p.shop, "night-passed", 40)

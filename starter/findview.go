@@ -87,14 +87,14 @@ func (f *finding) tellHold(ctx context.Context, id string, spans map[string]time
 	}
 	f.at(h.ToldAt, h.SKU, h.ID, "its offer may be told: the text goes out")
 	f.at(h.SentAt, h.SKU, h.ID, "the provider has sent the text")
-	f.thing("hold", h.ID, h.SKU, string(h.State), nextOfHold(h))
+	f.thing("hold", h.ID, h.SKU, string(h.State), f.d.nextOfHold(h))
 	return nil
 }
 
-func nextOfHold(h redis.Hold) string {
+func (d *Door) nextOfHold(h redis.Hold) string {
 	switch h.State {
 	case contract.HoldOffered:
-		return "a press by " + stamp(h.Deadline) + ", or the offer lapses"
+		return "a press by " + stamp(d.offerUntil(h)) + ", or the offer lapses"
 	case contract.HoldProvisional:
 		return "its workflow takes it by " + stamp(h.Deadline) + ", or it is free again"
 	case contract.HoldHeld:
@@ -140,7 +140,7 @@ func nextOfEntry(e redis.Entry) string {
 	case e.State == contract.EntryWaiting:
 		return fmt.Sprintf("no. %d in line; holdfast why %s says what it waits for", e.Position, e.ID)
 	case e.State == contract.EntryOffered:
-		return "the text, then a press, or the offer lapses"
+		return "the text, then a press, or the offer lapses; holdfast why " + e.ID + " says how its text stands"
 	case e.State == contract.EntryHolding:
 		return "the end of " + e.HoldID
 	}

@@ -66,14 +66,24 @@ func (s *Server) Limit(n int) {
 	s.perSecond = n
 }
 
+// Busy takes no message until an instant and answers 429 with the time until then.
+func (s *Server) Busy(until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = until
+}
+
 // overRate says how long a message must wait; 0 takes it.
 func (s *Server) overRate() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := s.opts.Now()
+	if wait := s.busy.Sub(now); wait > 0 {
+		return wait
+	}
 	if s.perSecond == 0 {
 		return 0
 	}
-	now := s.opts.Now()
 	for len(s.taken) > 0 && now.Sub(s.taken[0]) >= time.Second {
 		s.taken = s.taken[1:]
 	}

@@ -74,6 +74,7 @@ type Server struct {
 	down      *Fault         // of every call without a fault of its own
 	refused   map[string]int // number → code
 	perSecond int
+	busy      time.Time
 	taken     []time.Time // of the creates within the last second
 }
 

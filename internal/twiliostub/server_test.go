@@ -160,6 +160,13 @@ func TestRate(t *testing.T) {
 	_, err = c.CreateMessage(p)
 	require.ErrorContains(t, err, "20429", "within any second, not each")
 	require.Equal(t, []string{"POST 201", "POST 201", "POST 429", "POST 201", "POST 429"}, s.Calls())
+
+	s.Limit(0)
+	s.Busy(now.Add(time.Minute))
+	_, err = c.CreateMessage(p)
+	require.ErrorContains(t, err, "20429")
+	now = now.Add(time.Minute)
+	send(t, c, ada, nil)
 }
 
 func TestMessagesGoThroughTheirStates(t *testing.T) {
