@@ -9,7 +9,6 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 	"golang.org/x/sync/errgroup"
 
 	"holdfast/contract"
@@ -17,17 +16,7 @@ import (
 	"holdfast/redis"
 )
 
-const (
-	listPage  = 1000 // workflows of one page
-	askAtOnce = 8    // questions to Temporal side by side, between two rests
-)
-
-// listed is a workflow as Temporal's list has it, which may be behind.
-type listed struct {
-	id, run string
-	started time.Time
-	state   string // that it wrote last
-}
+const askAtOnce = 8 // questions to Temporal side by side, between two rests
 
 // gone is a record whose workflow is not open.
 type gone struct {
@@ -92,67 +81,6 @@ func (p *pass) known(ctx context.Context) error {
 
 // atOnce says that a missing owner's record is ended when it is met.
 func (p *pass) atOnce() bool { return p.in.Agree && p.ours }
-
-// listOpen notes the open workflows, and gives those their records back that have
-// none.
-func (p *pass) listOpen(ctx context.Context) error {
-	for _, kind := range []string{contract.HoldWorkflow, contract.WaitlistEntryWorkflow} {
-		query := skuQuery(p.in.SKU, kind, "ExecutionStatus = 'Running'")
-		err := p.list(ctx, query, nil, func(page []listed, _ []byte) error {
-			ids := make([]string, len(page))
-			for i, w := range page {
-				ids[i] = w.id
-				p.open.add(p.open.listed, w.id)
-				if w.state == string(contract.EntryOffered) {
-					p.open.add(p.open.offered, w.id)
-				}
-			}
-			missing, err := p.Gate.InspectRecords(ctx, p.in.SKU, ids)
-			if err != nil {
-				return err
-			}
-			for _, w := range page {
-				if slices.Contains(missing, w.id) {
-					if err := p.restore(ctx, w); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// list visits the pages of a visibility query, from that of a token on; visit gets the
-// token of the next one, too.
-func (p *pass) list(ctx context.Context, query string, token []byte, visit func(page []listed, next []byte) error) error {
-	req := &workflowservice.ListWorkflowExecutionsRequest{PageSize: listPage, Query: query, NextPageToken: token}
-	for {
-		began := time.Now()
-		res, err := p.Owners.ListWorkflow(ctx, req)
-		if err != nil {
-			return fmt.Errorf("list workflows: %w", err)
-		}
-		page := make([]listed, len(res.GetExecutions()))
-		for i, e := range res.GetExecutions() {
-			page[i] = listed{e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId(), e.GetStartTime().AsTime(), stateOf(e)}
-		}
-		req.NextPageToken = res.GetNextPageToken()
-		if err := visit(page, req.NextPageToken); err != nil {
-			return err
-		}
-		if err := p.pace.worked(ctx, began); err != nil {
-			return err
-		}
-		if len(req.NextPageToken) == 0 {
-			return nil
-		}
-	}
-}
 
 // ownersOf looks for the owners of a page's records.
 func (p *pass) ownersOf(ctx context.Context, page redis.Survey) error {
@@ -349,10 +277,4 @@ func (p *pass) end(ctx context.Context, g gone) error {
 	return p.mend(ctx, what, func(ctx context.Context) (redis.Base, error) {
 		return p.Gate.RepairGone(ctx, p.in.SKU, g.id, g.owned.Version)
 	})
-}
-
-// skuQuery finds the workflows of a type and a SKU, which has no character that needs
-// escaping.
-func skuQuery(sku, workflow, and string) string {
-	return fmt.Sprintf("WorkflowType = '%s' AND %s = '%s' AND %s", workflow, contract.SKUAttribute, sku, and)
 }
