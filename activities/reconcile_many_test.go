@@ -88,7 +88,7 @@ func TestAPassGoesOnWhereItWasCutOff(t *testing.T) {
 	require.Zero(t, last.Stage)
 	require.NotZero(t, last.Survey.Cursor)
 	first := last.Report.Repaired
-	require.Greater(t, first, 400)
+	require.Greater(t, first, 300)
 	require.Less(t, first, 600, "what came after the last page is only missing in the report")
 	s.cutOff(in, 700, &last)
 	lost := 599 + 699 - last.Report.Repaired

@@ -38,7 +38,7 @@ type Survey struct {
 
 // surveyPage is about how many records or places a page has: no command of one keeps
 // Redis for a millisecond.
-const surveyPage = 500
+const surveyPage = 200
 
 // surveyParts are the keys that a survey reads, in this order: the records, with what
 // points at each, and then what points at records, for pointers at nothing.
