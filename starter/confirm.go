@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	confirmTimeout = 10 * time.Second
+	confirmTimeout = workerWait
 	afterTimeout   = 5 * time.Second // for what must still be said after it
 )
 

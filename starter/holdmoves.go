@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	moveWait = 10 * time.Second // for a signal and until it shows in the gate's record, also when the worker that had the hold has just gone
-	moveMost = 200              // requests that wait so; those beyond them look once
+	moveWait = workerWait // for a signal and until it shows in the gate's record
+	moveMost = 200        // requests that wait so; those beyond them look once
 )
 
 // postCheckout says that the shopper is paying: the hold is extended once.

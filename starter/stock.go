@@ -63,7 +63,7 @@ func (d *Door) viewStock(ctx context.Context, sku string) (any, error) {
 	return stockOf(c, about), nil
 }
 
-const updateTimeout = 10 * time.Second // of a workflow's answer
+const updateTimeout = workerWait // of a workflow's answer
 
 // putStock opens a SKU or changes what the shop says of it.
 func (d *Door) putStock(w http.ResponseWriter, r *http.Request) error {

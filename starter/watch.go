@@ -6,6 +6,11 @@ import (
 )
 
 const (
+	// workerWait is for what a workflow must do before the door can answer. A task that
+	// a worker had just been given when it went is given to another after ten seconds,
+	// Temporal's default: the door waits for that, and less than the command line does.
+	workerWait = 13 * time.Second
+
 	// tellWait is for what an operator told a workflow to show. It is shorter than
 	// updateTimeout, which bounds the whole call.
 	tellWait = 3 * time.Second
