@@ -201,6 +201,8 @@ func (d *Door) routes() []route {
 		{ops, "GET /healthz", d.open(d.getHealth)},
 		{ops, "GET /readyz", d.open(d.getReady)},
 		{ops, "GET /metrics", d.metrics},
+		{ops, "GET /openapi.json", d.open(d.getOpenAPI())},
+		{ops, "GET /docs", d.open(d.getDocs)},
 		{ops, "POST /codec/encode", d.open(d.postCodec(d.codec.Encode))},
 		{ops, "POST /codec/decode", d.open(d.postCodec(d.codec.Decode))},
 		{ops, "OPTIONS /codec/encode", d.open(d.optionsCodec)},
