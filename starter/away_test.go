@@ -87,7 +87,7 @@ func TestWithoutRedisNothingIsRefused(t *testing.T) {
 		}
 		// What says nothing of a thing that the gate has, or is refused before it is asked.
 		as := map[string]int{
-			"GET /healthz": 200, "GET /metrics": 404, "OPTIONS /codec/encode": 204, "OPTIONS /codec/decode": 204,
+			"GET /healthz": 200, "GET /metrics": 404, "GET /docs": 200, "GET /openapi.json": 200, "OPTIONS /codec/encode": 204, "OPTIONS /codec/decode": 204,
 			"POST /codec/encode": 415, "POST /codec/decode": 415,
 			"POST /v1/webhooks/twilio/status": 401, "POST /v1/webhooks/twilio/inbound": 401,
 			// Of Temporal, which knows nothing here.

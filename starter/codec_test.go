@@ -118,7 +118,7 @@ func TestWhoMayAskTheCodec(t *testing.T) {
 
 // What is for operators is on their listener only, and nothing else is.
 func TestTheOpsListenerIsTheOperators(t *testing.T) {
-	theirs := regexp.MustCompile(` /(codec/\w+|healthz|readyz|metrics)$`)
+	theirs := regexp.MustCompile(` /(codec/\w+|healthz|readyz|metrics|docs|openapi\.json)$`)
 	for _, r := range newHouse(t, 0).door.routes() {
 		require.Equal(t, theirs.MatchString(r.pattern), r.on == ops, r.pattern)
 		require.Equal(t, r.on == ops, r.on&ops != 0, r.pattern)
