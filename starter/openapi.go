@@ -115,7 +115,7 @@ func policyBodySchema() schema {
 	return object(members...)
 }
 
-// list is what the type of a list stands for.
+// listOf is a page of a list, with the type of its items.
 type listOf[View any] struct {
 	Data       []View  `json:"data"`
 	NextCursor *string `json:"next_cursor"`
