@@ -33,8 +33,9 @@ type owning struct {
 	flows     map[string]*flow
 	book      contract.StockBook
 	paid      []string
-	down      error // of lists
-	downAsked error // of a question for one workflow
+	rung      []contract.Rung // what the book was told of its tripwire
+	down      error           // of lists
+	downAsked error           // of a question for one workflow
 	noBook    error
 	asked     int             // for one workflow
 	onAsk     func(id string) // before the answer is made
@@ -177,6 +178,11 @@ func (w *owning) closes(id, state string, status any) {
 }
 
 func (w *owning) Signal(_ context.Context, _, signal string, arg any) error {
+	if rung, ok := arg.(contract.Rung); ok {
+		require.Equal(w.t, contract.SignalTripwire, signal)
+		w.rung = append(w.rung, rung)
+		return nil
+	}
 	require.Equal(w.t, contract.SignalEpoch, signal)
 	w.book.Epoch = arg.(contract.StockEpoch).Epoch
 	return nil

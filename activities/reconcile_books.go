@@ -114,6 +114,7 @@ func (p *pass) book(ctx context.Context, st redis.Statement) error {
 // then knows every event that the gate has counted. Those that the gate decided later
 // are taken out.
 func (p *pass) compareBook(ctx context.Context, st redis.Statement) (what string, err error) {
+	p.ledger = st.Ledger()
 	var book contract.StockBook
 	switch err := p.Books.Status(ctx, contract.StockWorkflowID(p.in.SKU), &book); {
 	case errors.Is(err, launch.ErrNoOwner) || err == nil && !book.Opened:

@@ -22,7 +22,7 @@ import (
 // PassGate is the gate as a pass uses it.
 type PassGate interface {
 	CheckGate
-	Snapshot(ctx context.Context, sku string) (redis.Counters, contract.About, error)
+	Tripwire(ctx context.Context, sku string) (redis.Counters, []contract.Ring, error)
 	Overdue(ctx context.Context, c redis.Counters) (time.Duration, error)
 	Records(ctx context.Context, sku string) (int64, error)
 	SurveyPage(ctx context.Context, sku string, at redis.SurveyAt) (redis.Survey, redis.SurveyAt, error)
@@ -63,12 +63,15 @@ type Passes struct {
 	// Grace is how long a Hold may keep its unit past its deadline.
 	Grace time.Duration
 	// Closed is the gate of the SKUs that the server with this replication id has
-	// closed, and Epochs keeps the epoch of one that is opened after a rebuild.
+	// closed. Epochs tells a book the epoch of one that is opened after a rebuild, and
+	// how its tripwire stands.
 	Closed func(replID string) RebuildGate
 	Epochs Epochs
 	// Drift is told by how many units a SKU's gate and workflows were apart; nil for
 	// nobody.
 	Drift func(sku string, units int64)
+	// LedgerFault is told whether a SKU's ledger does not add up; nil for nobody.
+	LedgerFault func(sku string, has bool)
 
 	looking atomic.Int32 // passes under way
 	rung    rung
@@ -100,6 +103,9 @@ func (a *Passes) LookThrough(ctx context.Context, in contract.ReconcileInput) (c
 	if a.Drift != nil {
 		a.Drift(in.SKU, p.report.DriftUnits)
 	}
+	if a.LedgerFault != nil {
+		a.LedgerFault(in.SKU, p.ledger != "")
+	}
 	if a.rung.worthALine(in.SKU, p.report.Alarms) {
 		for _, alarm := range p.report.Alarms {
 			activity.GetLogger(ctx).Error("reconcile: a person must look", "sku", in.SKU, "alarm", alarm)
@@ -126,6 +132,7 @@ type pass struct {
 	at     passAt // without its report
 	saved  atomic.Pointer[passAt]
 	now    time.Time // by the gate's clock
+	ledger string    // what the last statement found wrong in it
 	ours   bool      // Temporal has the book of this SKU
 	open   openSet
 	gone   []gone        // owners that are missing, until it is known whether so many may be
@@ -184,14 +191,15 @@ func (p *pass) run(ctx context.Context) error {
 // look reads the counters and the gate's clock. A SKU that has been closed meanwhile
 // waits for this pass to end, so it asks with each page.
 func (p *pass) look(ctx context.Context) error {
-	c, _, err := p.Gate.Snapshot(ctx, p.in.SKU)
+	c, rings, err := p.Gate.Tripwire(ctx, p.in.SKU)
 	if err != nil {
 		return err
 	}
-	if p.now.IsZero() {
-		p.tripwire(c)
-	}
+	first := p.now.IsZero()
 	p.now = c.AsOf
+	if first {
+		return p.rang(ctx, rings)
+	}
 	return nil
 }
 
@@ -233,20 +241,10 @@ func (p *pass) mend(ctx context.Context, what string, repair func(context.Contex
 // young says that something which came at that time may still be on its way.
 func (p *pass) young(at time.Time) bool { return p.now.Sub(at) < p.Lease+youngSlack }
 
-// tripwire is what must never be, whatever its cause.
-func (p *pass) tripwire(c redis.Counters) {
-	switch {
-	case c.Shortfall > 0:
-		p.alarm("%d units more are promised than there are", c.Shortfall)
-	case c.OnHand < 0 || c.Held < 0 || c.Offered < 0 || c.Sold < 0 || c.Returned < 0:
-		p.alarm("a counter is negative: on_hand %d, held %d, offered %d, sold %d, returned %d", c.OnHand, c.Held, c.Offered, c.Sold, c.Returned)
-	}
-}
-
 // wakeUp has the outbox drained when something in it waits, and the line served when
-// units do.
+// units do. It is the last look, and says how the tripwire stands.
 func (p *pass) wakeUp(ctx context.Context) error {
-	c, _, err := p.Gate.Snapshot(ctx, p.in.SKU)
+	c, rings, err := p.Gate.Tripwire(ctx, p.in.SKU)
 	if err != nil {
 		return err
 	}
@@ -256,5 +254,5 @@ func (p *pass) wakeUp(ctx context.Context) error {
 	}
 	idle := !c.Paused && !c.Ended && c.Available > 0 && c.Waiting > 0
 	p.wake(ctx, p.in.SKU, redis.Base{Wake: !p.in.DryRun && (overdue > 0 || idle)})
-	return nil
+	return p.endOfAlarm(ctx, c, rings)
 }

@@ -23,13 +23,14 @@ import (
 // shelf is a SKU at a real gate, with a Temporal that a test makes up.
 type shelf struct {
 	*owning
-	t      *testing.T
-	rdb    *goredis.Client
-	gate   *redis.Gate
-	sku    string
-	n      int
-	drift  int64
-	awoken int
+	t           *testing.T
+	rdb         *goredis.Client
+	gate        *redis.Gate
+	sku         string
+	n           int
+	ledgerFault func(sku string, has bool)
+	drift       int64
+	awoken      int
 }
 
 func newShelf(t *testing.T, units int64) *shelf {
@@ -148,7 +149,7 @@ func (s *shelf) passes() (*testsuite.TestActivityEnvironment, *Passes) {
 	passes := &Passes{
 		Guard: Guard{Waker: s}, Gate: s.gate, Books: s, Owners: s, Payments: s, Payloads: plain(s.t), Lease: 2 * time.Second, Grace: time.Minute,
 		Closed: func(replID string) RebuildGate { return s.gate.Rebuilding(replID) }, Epochs: s,
-		Drift: func(_ string, units int64) { s.drift = units },
+		Drift: func(_ string, units int64) { s.drift = units }, LedgerFault: s.ledgerFault,
 	}
 	env.RegisterActivity(passes)
 	return env, passes

@@ -23,6 +23,7 @@ type StockGate interface {
 	TrimLedger(ctx context.Context, sku string) (dropped int64, more bool, err error)
 	Leave(ctx context.Context, req redis.LeaveRequest) (redis.EntryOutcome, error)
 	AdoptEntry(ctx context.Context, sku, entryID string) (redis.EntryOutcome, error)
+	TripwireAndLedger(ctx context.Context, sku string) (redis.Counters, []contract.Ring, error)
 }
 
 // EntryLauncher starts and signals the workflows of entries.
@@ -42,6 +43,8 @@ type Stock struct {
 	Gate    StockGate
 	Entries EntryLauncher
 	Keys    Unsealer
+	// PauseOnTrip pauses a SKU whose tripwire begins to ring.
+	PauseOnTrip bool
 }
 
 // SKURef names a SKU.
@@ -110,6 +113,8 @@ type ApplyStockResult struct {
 	Wake    bool   `json:"wake,omitempty"`
 	// Stock is the SKU right after, when the shop has an endpoint for events.
 	Stock *StockNow `json:"stock,omitempty"`
+	// Rings says that the counters right after trip a wire.
+	Rings bool `json:"rings,omitempty"`
 }
 
 // StockNow are a SKU's counters at an instant of the gate's clock.
@@ -133,7 +138,7 @@ func (a *Stock) ApplyStock(ctx context.Context, in ApplyStockInput) (ApplyStockR
 	if err != nil {
 		return ApplyStockResult{}, a.gateError(ctx, in.SKU, "apply "+in.Event.EventID+" to", err)
 	}
-	result := ApplyStockResult{Applied: out.Applied, Delta: out.Delta, Reason: out.Reason, N: out.N, Wake: out.Wake}
+	result := ApplyStockResult{Applied: out.Applied, Delta: out.Delta, Reason: out.Reason, N: out.N, Wake: out.Wake, Rings: len(out.Counters.Rings()) > 0}
 	if a.Tell {
 		result.Stock = stockNow(out.Counters)
 	}

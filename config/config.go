@@ -26,6 +26,7 @@ type Config struct {
 	SMS      SMS      `mapstructure:"sms"`
 	Payment  Payment  `mapstructure:"payment"`
 	Events   Events   `mapstructure:"events"`
+	Tripwire Tripwire `mapstructure:"tripwire"`
 	Metrics  Metrics  `mapstructure:"metrics"`
 	Phone    Phone    `mapstructure:"phone"`
 	Secrets  Secrets  `mapstructure:"secrets"`
@@ -187,6 +188,12 @@ type Events struct {
 
 // On says whether the shop wants to be told.
 func (e Events) On() bool { return e.URL != "" }
+
+// Tripwire says what happens to a SKU that promises or has sold more than there is, or
+// whose books do not add up, beside the alarm.
+type Tripwire struct {
+	Pause bool `mapstructure:"pause"` // until a person resumes it
+}
 
 // Metrics says what is counted beside what always is.
 type Metrics struct {

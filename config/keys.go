@@ -106,6 +106,8 @@ var keys = []key{
 	{name: "events.timeout", def: 10 * time.Second, rule: between(time.Second, 30*time.Second), doc: "Of one delivery, the endpoint's answer included."},
 	{name: "events.concurrency", def: 8, rule: whole(1, 100), doc: "Deliveries of one worker at once."},
 
+	{name: "tripwire.pause", def: false, rule: rule{right: "true or false"}, doc: "Pause a SKU when its [tripwire](runbook.md#holdfasttripwire) begins to ring, until a person resumes it. Off: it rings, and the SKU sells on."},
+
 	{name: "metrics.skus", def: []string{}, rule: namedSKUs(), doc: "SKUs whose counters are metrics, `holdfast_units`. Each is eight series in every process."},
 
 	{name: "phone.default_region", def: "US", rule: region(), doc: "The country of numbers typed without one."},

@@ -128,7 +128,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 	set := map[string]string{
 		"mode": "dev", "shop.name": "Another", "sms.provider": "console", "payment.provider": "none", "gate.fence": "off", "hold.after": "page",
 		"http.public_addr": ":1", "http.api_addr": ":2", "http.ops_addr": ":3", "worker.ops_addr": ":4", "http.public_url": "http://shop.example",
-		"redis.addrs": "10.0.0.1:1, 10.0.0.2:2", "redis.tls": "true", "redis.db": "0", "gate.reopen_wait": "77s",
+		"redis.addrs": "10.0.0.1:1, 10.0.0.2:2", "redis.tls": "true", "tripwire.pause": "true", "redis.db": "0", "gate.reopen_wait": "77s",
 		"temporal.address": "t.example:7233", "metrics.skus": "CHAIR, TEE", "sms.twilio.base_url": "http://127.0.0.1:9", "phone.default_region": "NL",
 		"http.trusted_proxies": "10.0.0.7,192.0.2.0/24", "sms.allowed_regions": "US,CA",
 		"shop.locale": "de-AT", "missed.keep": "3", "worker.deployment": "shop-eu", "worker.build_id": "v1.2+3", "sms.segments_per_second": "2.5", "secrets.links": "1:aaaaaaaaaaaaaaaa,2:bbbbbbbbbbbbbbbb",
@@ -140,7 +140,7 @@ func TestEveryKeyByEnvironmentAlone(t *testing.T) {
 	}
 	want := map[string]any{
 		"http.trusted_proxies": []string{"10.0.0.7", "192.0.2.0/24"}, "sms.allowed_regions": []string{"US", "CA"},
-		"redis.addrs": []string{"10.0.0.1:1", "10.0.0.2:2"}, "metrics.skus": []string{"CHAIR", "TEE"}, "redis.tls": true, "redis.db": 0, "missed.keep": 3,
+		"redis.addrs": []string{"10.0.0.1:1", "10.0.0.2:2"}, "metrics.skus": []string{"CHAIR", "TEE"}, "redis.tls": true, "tripwire.pause": true, "redis.db": 0, "missed.keep": 3,
 		"gate.reopen_wait": 77 * time.Second, "sms.segments_per_second": 2.5,
 		"secrets.links":    []string{"1:aaaaaaaaaaaaaaaa", "2:bbbbbbbbbbbbbbbb"},
 		"secrets.api_keys": []string{"a:aaaaaaaaaaaaaaaa", "b:bbbbbbbbbbbbbbbb"}, "secrets.inventory": []string{"whsec_YWFhYWFhYWFhYWFhYWFhYQ=="},
@@ -275,6 +275,7 @@ http: {drain_seconds: 1.5, public_addr: 8080}
 redis: {addrs: [1, 2], tls: 1, db: true}
 secrets: {person: 12345678901234567890}
 shop: {name: [a]}
+tripwire: {pause: "yes please"}
 `)
 	environ(t, map[string]string{"redis.pool_size": "010x", "sms.segments_per_second": "fast", "offer.window": "15"})
 	for _, name := range []string{"secrets.person", "shop.name"} {
@@ -286,7 +287,7 @@ shop: {name: [a]}
 		"hold.ttl": errDuration, "hold.grace": errDuration, "offer.window": errDuration,
 		"http.drain_seconds": errWhole, "redis.db": errWhole, "redis.pool_size": errWhole,
 		"http.public_addr": errText, "secrets.person": errText, "shop.name": errText,
-		"redis.addrs": errList, "redis.tls": errBool, "sms.segments_per_second": errNumber,
+		"redis.addrs": errList, "redis.tls": errBool, "tripwire.pause": errBool, "sms.segments_per_second": errNumber,
 	} {
 		require.Equal(t, "must be "+right.Error(), wrong[name].Right, name)
 		delete(wrong, name)

@@ -309,6 +309,14 @@ type StockBook struct {
 	DecidedN int64 `json:"decided_n"`
 	// Told is the sequence of the last event that the shop was told of.
 	Told int64 `json:"told,omitempty"`
+	// Alarm is set while the tripwire rings. AlarmEvent is what the shop was told of it
+	// last, also when it is over; empty without an endpoint.
+	Alarm      *StockAlarm `json:"alarm,omitempty"`
+	AlarmEvent string      `json:"alarm_event,omitempty"`
+	// Rung is what others have seen ring and the book has not yet looked at, and
+	// LookedAt when it last did, by the gate's clock.
+	Rung     []Ring    `json:"rung,omitempty"`
+	LookedAt time.Time `json:"looked_at,omitzero"`
 }
 
 // BookEvent is one decided stock event.

@@ -54,6 +54,9 @@ const (
 	// SignalEpoch stores the epoch of a gate that is about to be opened after a
 	// rebuild; the payload is StockEpoch.
 	SignalEpoch = "epoch"
+	// SignalTripwire says that the SKU's tripwire rings, or is silent again; the
+	// payload is Rung.
+	SignalTripwire = "tripwire"
 )
 
 // Signals of a Payment: RefundSettled says that the money went back, RefundFailed

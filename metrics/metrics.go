@@ -33,6 +33,7 @@ type Metrics struct {
 	texts    *prometheus.CounterVec
 	states   *prometheus.CounterVec
 	drift    *drift
+	faults   *faults
 }
 
 var _ redis.Observer = (*Metrics)(nil)
@@ -42,6 +43,7 @@ var _ redis.Observer = (*Metrics)(nil)
 func New() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
+		faults:   &faults{now: time.Now, found: map[string]time.Time{}},
 		verbs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "holdfast_gate_verbs_total", Help: "Calls of the gate by verb and outcome.",
 		}, []string{"verb", "outcome"}),

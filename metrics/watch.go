@@ -27,7 +27,7 @@ const (
 // Books are the SKUs as the gate knows them.
 type Books interface {
 	SKUs(ctx context.Context) ([]string, error)
-	Snapshot(ctx context.Context, sku string) (redis.Counters, contract.About, error)
+	Tripwire(ctx context.Context, sku string) (redis.Counters, []contract.Ring, error)
 	Overdue(ctx context.Context, c redis.Counters) (time.Duration, error)
 }
 
@@ -42,12 +42,16 @@ type Watch struct {
 	// TextsToday counts the segments that today has seen, and how many it may, 0
 	// for any number; nil leaves the metrics out.
 	TextsToday func(ctx context.Context) (spent, budget int64, err error)
-	Log        *slog.Logger
+	// Rang is told when the tripwire of a SKU rings, with one more wire or silent
+	// again, as far as these looks see it; nil for nobody. When it fails it is told
+	// again at the next look.
+	Rang func(ctx context.Context, sku string, rung contract.Rung) error
+	Log  *slog.Logger
 }
 
 // Watch looks at the state that Redis and Temporal hold until ctx ends.
 func (m *Metrics) Watch(ctx context.Context, w Watch) {
-	state := &state{watch: w, free: map[string]time.Time{}}
+	state := &state{watch: w, free: map[string]time.Time{}, rings: map[string][]string{}, faults: m.faults}
 	m.registry.MustRegister(state)
 	for {
 		began := time.Now()
@@ -67,7 +71,7 @@ var (
 	unitsDesc   = prometheus.NewDesc("holdfast_units", "Units of the SKUs that metrics.skus names, by part.", []string{"sku", "part"}, nil)
 	freeDesc    = prometheus.NewDesc("holdfast_free_while_waiting_seconds", "How long some SKU on sale has had free units and people waiting for them, 0 when none has.", nil, nil)
 	overdueDesc = prometheus.NewDesc("holdfast_outbox_oldest_seconds", "How long the oldest due item of any SKU's outbox has waited to be handed out.", nil, nil)
-	tripDesc    = prometheus.NewDesc("holdfast_tripwire", "SKUs that promise more than there is, or whose counters do not add up.", nil, nil)
+	tripDesc    = prometheus.NewDesc("holdfast_tripwire", "SKUs whose tripwire rings: they promise more than there is, or their books do not add up.", nil, nil)
 	spentDesc   = prometheus.NewDesc("holdfast_text_segments_today", "Segments of texts that were sent today, in UTC.", nil, nil)
 	budgetDesc  = prometheus.NewDesc("holdfast_text_segments_a_day", "Segments of texts that may be sent in a day.", nil, nil)
 	refundsDesc = prometheus.NewDesc("holdfast_refunds_open", "Payments that made no sale and are not settled.", nil, nil)
@@ -75,8 +79,10 @@ var (
 
 // state is the last look, as a collector.
 type state struct {
-	watch Watch
-	free  map[string]time.Time // since when a SKU has had free units and a line
+	watch  Watch
+	free   map[string]time.Time // since when a SKU has had free units and a line
+	rings  map[string][]string  // wires that rang at the last look and were told, by SKU
+	faults *faults
 
 	mu      sync.Mutex
 	books   kept[booksLook]
@@ -89,7 +95,7 @@ type textsLook struct{ spent, budget int64 }
 type booksLook struct {
 	named         []redis.Counters
 	free, overdue time.Duration
-	tripped       int
+	tripped       map[string]bool
 }
 
 // kept is what was seen last, for a while.
@@ -144,10 +150,10 @@ func (s *state) lookAtBooks(ctx context.Context) (*booksLook, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &booksLook{}
+	out := &booksLook{tripped: map[string]bool{}}
 	still := map[string]time.Time{}
 	for _, sku := range skus {
-		c, _, err := s.watch.Books.Snapshot(ctx, sku)
+		c, rings, err := s.watch.Books.Tripwire(ctx, sku)
 		var closed *redis.ClosedError
 		var foreign *redis.LayoutError
 		if errors.As(err, &closed) || errors.As(err, &foreign) {
@@ -161,10 +167,10 @@ func (s *state) lookAtBooks(ctx context.Context) (*booksLook, error) {
 			return nil, err
 		}
 		out.overdue = max(out.overdue, overdue)
-		if tripped(c) {
-			s.watch.Log.Error("tripwire: a SKU promises more than there is, or its counters do not add up", "sku", sku, "counters", c)
-			out.tripped++
+		if len(rings) > 0 {
+			out.tripped[sku] = true
 		}
+		s.tell(ctx, c, rings)
 		if freeWhileWaiting(c) {
 			since, was := s.free[sku]
 			if !was {
@@ -187,11 +193,27 @@ func freeWhileWaiting(c redis.Counters) bool {
 	return !c.Paused && !c.Ended && c.Available > 0 && c.OpenToAll == 0 && c.Waiting > 0
 }
 
-// tripped says that the counters cannot be: what an oversale would look like,
-// whatever its cause.
-func tripped(c redis.Counters) bool {
-	return c.OnHand < 0 || c.Held < 0 || c.Offered < 0 || c.Sold < 0 || c.Returned < 0 || c.Shortfall > 0 ||
-		c.Received+c.Corrected != c.OnHand+c.Sold
+// tell logs what has changed since the last look, and passes it on.
+func (s *state) tell(ctx context.Context, c redis.Counters, rings []contract.Ring) {
+	wires := make([]string, len(rings))
+	for i, r := range rings {
+		wires[i] = r.Wire
+	}
+	if slices.Equal(wires, s.rings[c.SKU]) {
+		return
+	}
+	if len(rings) > 0 {
+		s.watch.Log.Error("tripwire", "sku", c.SKU, "rings", rings, "counters", c)
+	} else {
+		s.watch.Log.Warn("tripwire silent again", "sku", c.SKU)
+	}
+	if s.watch.Rang != nil {
+		if err := s.watch.Rang(ctx, c.SKU, contract.Rung{Rings: rings, At: c.AsOf}); err != nil {
+			s.watch.Log.Warn("the book was not told of its tripwire", "sku", c.SKU, "error", err)
+			return
+		}
+	}
+	s.rings[c.SKU] = wires
 }
 
 // Describe is part of prometheus.Collector.
@@ -224,7 +246,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(freeDesc, b.free.Seconds())
 	gauge(overdueDesc, b.overdue.Seconds())
-	gauge(tripDesc, float64(b.tripped))
+	gauge(tripDesc, float64(len(s.faults.and(b.tripped))))
 	for _, c := range b.named {
 		for part, n := range map[string]int64{
 			"on_hand": c.OnHand, "held": c.Held, "offered": c.Offered, "available": c.Available, "open_to_all": c.OpenToAll,

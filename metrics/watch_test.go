@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,19 +34,19 @@ func (s *shelf) SKUs(context.Context) ([]string, error) {
 	return all, s.err
 }
 
-func (s *shelf) Snapshot(_ context.Context, sku string) (redis.Counters, contract.About, error) {
+func (s *shelf) Tripwire(_ context.Context, sku string) (redis.Counters, []contract.Ring, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.skus[sku]
 	if sku == "FOREIGN" {
-		return redis.Counters{}, contract.About{}, &redis.LayoutError{SKU: sku}
+		return redis.Counters{}, nil, &redis.LayoutError{SKU: sku}
 	}
 	if c == nil {
-		return redis.Counters{}, contract.About{}, &redis.ClosedError{SKU: sku}
+		return redis.Counters{}, nil, &redis.ClosedError{SKU: sku}
 	}
 	out := *c
 	out.SKU, out.AsOf = sku, time.Now()
-	return out, contract.About{}, nil
+	return out, out.Rings(), nil
 }
 
 func (s *shelf) Overdue(_ context.Context, c redis.Counters) (time.Duration, error) {
@@ -140,15 +141,76 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-func TestWhatTrips(t *testing.T) {
-	require.False(t, tripped(redis.Counters{}))
-	require.False(t, tripped(redis.Counters{OnHand: 4, Sold: 3, Returned: 1, Received: 10, Corrected: -3}))
-	for name, c := range map[string]redis.Counters{
-		"sold above received": {OnHand: -1, Sold: 11, Received: 10},
-		"more promised":       {OnHand: 1, Held: 2, Shortfall: 1, Received: 1},
-		"negative":            {OnHand: 1, Held: -1, Received: 1},
-		"does not add up":     {OnHand: 5, Sold: 3, Received: 9},
-	} {
-		require.True(t, tripped(c), name)
-	}
+// Each change of the tripwire is logged and passed on once, however often it is looked
+// at; what could not be passed on is told again. The metric counts SKUs, with those in
+// whose ledger a pass has found a fault.
+func TestTheTripwireIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		chair := &redis.Counters{OnHand: 3, Available: 3, Received: 3}
+		s := &shelf{skus: map[string]*redis.Counters{"CHAIR": chair, "TEE": {}}}
+		var told []string
+		var refuses error
+		var log strings.Builder
+		m := New()
+		m.ForWorker()
+		m.faults.now = time.Now
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			m.Watch(ctx, Watch{
+				Books: s, Log: slog.New(slog.NewTextHandler(&log, nil)),
+				Rang: func(_ context.Context, sku string, rung contract.Rung) error {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					wires := ""
+					for _, r := range rung.Rings {
+						wires += " " + r.Wire
+					}
+					require.False(t, rung.At.IsZero())
+					told = append(told, sku+wires)
+					return refuses
+				},
+			})
+			close(ended)
+		}()
+		looks := func(metric string, want ...string) {
+			t.Helper()
+			for range 3 {
+				time.Sleep(watchPause)
+				synctest.Wait()
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			require.Equal(t, []string{"holdfast_tripwire " + metric}, scrape(t, m, "holdfast_tripwire"))
+			require.Equal(t, want, told)
+			told = nil
+		}
+		set := func(c redis.Counters, err error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			*chair, refuses = c, err
+		}
+		looks("0")
+		set(redis.Counters{OnHand: 2, Held: 3, Received: 2, Shortfall: 1}, nil)
+		looks("1", "CHAIR shortfall")
+		require.Equal(t, 1, strings.Count(log.String(), "level=ERROR"))
+		require.Contains(t, log.String(), "msg=tripwire sku=CHAIR")
+		set(redis.Counters{OnHand: -1, Held: 3, Sold: 3, Received: 2, Shortfall: 4}, nil)
+		looks("1", "CHAIR oversold shortfall negative")
+		set(redis.Counters{OnHand: 2, Received: 2}, nil)
+		looks("0", "CHAIR")
+		set(redis.Counters{OnHand: 2, Received: 3}, context.DeadlineExceeded)
+		looks("1", "CHAIR ledger", "CHAIR ledger", "CHAIR ledger")
+		m.LedgerFault("CHAIR", true)
+		m.LedgerFault("TEE", true)
+		set(redis.Counters{OnHand: 2, Received: 3}, nil)
+		looks("2", "CHAIR ledger")
+		m.LedgerFault("TEE", false)
+		set(redis.Counters{OnHand: 2, Received: 2}, nil)
+		looks("1", "CHAIR")
+		time.Sleep(driftCounts)
+		looks("0")
+		cancel()
+		<-ended
+	})
 }

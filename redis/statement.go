@@ -36,6 +36,9 @@ type Statement struct {
 	// Faults says what cannot be read, and where one line of the ledger does not
 	// follow from the one before; at most ten.
 	Faults []string
+	// Recent is how many of Faults, the first ones, are not older than the last time
+	// that the counters were counted anew: what was before that is history.
+	Recent int
 }
 
 // Drift is a counter of the stock hash and what it should be.

@@ -28,6 +28,7 @@ func (r *statementReader) checkLedger(ctx context.Context) error {
 			r.follow(l, after)
 			rebuilt = rebuilt || l.counted() && l.Reason == "rebuilt"
 			if l.counted() && !counted {
+				r.st.Recent = len(r.st.Faults)
 				counted, sum = true, sum.Plus(l.after())
 			}
 			after, sum, end = &l, sum.Plus(l.moves(counted)), "("+l.ID
@@ -49,6 +50,9 @@ func (r *statementReader) checkLedger(ctx context.Context) error {
 		} else if after != nil && after.N != 1 {
 			r.fault("its first line is no. %d, and no opening balance stands for those before", after.N)
 		}
+	}
+	if !counted {
+		r.st.Recent = len(r.st.Faults)
 	}
 	c := r.st.Counters
 	if !r.st.Whole { // the newest line, which those before it have confirmed

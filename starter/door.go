@@ -154,6 +154,7 @@ func (d *Door) routes() []route {
 		{api, "GET /v1/stock/{sku}/ledger", d.bearer(d.getLedger)},
 		{api, "GET /v1/stock/{sku}/statement", d.bearer(d.getStatement)},
 		{api, "GET /v1/stock/{sku}/line", d.bearer(d.getLine)},
+		{api, "GET /v1/stock/{sku}/tripwire", d.bearer(d.getTripwire)},
 		{api, "GET /v1/stock/{sku}/why", d.bearer(d.getSKUWhy)},
 		{api, "GET /v1/stock/{sku}/texts", d.bearer(d.getTexts)},
 		{api, "GET /v1/stock/{sku}/reconcile", d.bearer(d.getReconcile)},

@@ -78,6 +78,14 @@ func (f *faulty) Snapshot(ctx context.Context, sku string) (redis.Counters, cont
 	return f.Gate.Snapshot(ctx, sku)
 }
 
+// Tripwire fails with Snapshot, which it begins with.
+func (f *faulty) Tripwire(ctx context.Context, sku string) (redis.Counters, []contract.Ring, error) {
+	if _, _, err := f.Snapshot(ctx, sku); err != nil {
+		return redis.Counters{}, nil, err
+	}
+	return f.Gate.Tripwire(ctx, sku)
+}
+
 func (f *faulty) Release(ctx context.Context, req redis.ReleaseRequest) (redis.HoldOutcome, error) {
 	before, after := f.stepOn("Release", req.SKU)
 	if before != nil {

@@ -3,7 +3,9 @@ package starter
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +17,7 @@ const (
 	healthFor     = time.Second // one look serves all that ask within this time
 	healthTimeout = 2 * time.Second
 	healthMost    = 50 // SKUs looked at each time, in turn
+	healthRings   = 20 // SKUs whose tripwire is told of
 )
 
 // Words of readiness.
@@ -32,7 +35,11 @@ type readiness struct {
 	SKUsClosed  int    `json:"skus_closed"`
 	Temporal    string `json:"temporal"`               // open or unavailable
 	OpenRefunds *int64 `json:"open_refunds,omitempty"` // unknown while Temporal is unavailable
-	Now         string `json:"now"`
+	// Tripwire names SKUs whose tripwire rings, with its wires; at most 20 of them.
+	// Rings is how many there are. An alarm is no reason to take the door away.
+	Rings    int                 `json:"tripwire_rings"`
+	Tripwire map[string][]string `json:"tripwire,omitempty"`
+	Now      string              `json:"now"`
 }
 
 type healthCache struct {
@@ -42,6 +49,7 @@ type healthCache struct {
 
 	next   int             // where the next look begins
 	closed map[string]bool // SKUs that were closed when they were looked at last
+	rings  map[string][]string
 }
 
 func (d *Door) getHealth(w http.ResponseWriter, _ *http.Request) error {
@@ -108,23 +116,31 @@ func (d *Door) lookAtGate(ctx context.Context, out *readiness) {
 		return
 	}
 	if d.health.closed == nil {
-		d.health.closed = map[string]bool{}
+		d.health.closed, d.health.rings = map[string]bool{}, map[string][]string{}
 	}
 	for range min(len(skus), healthMost) {
 		d.health.next = (d.health.next + 1) % len(skus)
 		sku := skus[d.health.next]
-		_, _, err := d.gate.Snapshot(ctx, sku)
+		_, rings, err := d.gate.Tripwire(ctx, sku)
 		var closed *redis.ClosedError
 		switch {
 		case errors.As(err, &closed):
 			d.metClosed(closed)
 			d.health.closed[sku] = true
+			delete(d.health.rings, sku)
 		case err != nil:
 			d.log.Warn("the gate does not answer", "sku", sku, "error", err)
 			out.Gate = gateUnavailable
 			return
 		default:
 			delete(d.health.closed, sku)
+			d.health.ring(sku, rings)
+		}
+	}
+	out.Rings, out.Tripwire = len(d.health.rings), map[string][]string{}
+	for _, sku := range slices.Sorted(maps.Keys(d.health.rings)) {
+		if len(out.Tripwire) < healthRings {
+			out.Tripwire[sku] = d.health.rings[sku]
 		}
 	}
 	out.SKUsClosed = len(d.health.closed)
@@ -132,5 +148,13 @@ func (d *Door) lookAtGate(ctx context.Context, out *readiness) {
 	out.Gate = gateOpen
 	if out.SKUsClosed > 0 {
 		out.Gate = gateClosed
+	}
+}
+
+// ring keeps which wires of a SKU ring.
+func (c *healthCache) ring(sku string, rings []contract.Ring) {
+	delete(c.rings, sku)
+	for _, r := range rings {
+		c.rings[sku] = append(c.rings[sku], r.Wire)
 	}
 }

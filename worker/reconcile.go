@@ -29,7 +29,7 @@ const (
 func newPasses(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, payloads *codec.Codec, counts *metrics.Metrics) *activities.Passes {
 	return &activities.Passes{
 		Guard: newGuard(cfg, l), Gate: gate, Books: l, Owners: c, Payments: l, SKUs: gate, Starter: l, Payloads: payloads,
-		Patience: passPatience, Lease: cfg.Gate.Lease, Grace: cfg.Hold.Grace, Drift: counts.Drift,
+		Patience: passPatience, Lease: cfg.Gate.Lease, Grace: cfg.Hold.Grace, Drift: counts.Drift, LedgerFault: counts.LedgerFault,
 		Closed: func(replID string) activities.RebuildGate { return gate.Rebuilding(replID) }, Epochs: l,
 	}
 }

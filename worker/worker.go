@@ -122,7 +122,9 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	defer cancel()
 	background.Go(func() { wakeBooks(ctx, gate, l, log) })
 	background.Go(func() {
-		counts.Watch(ctx, metrics.Watch{Books: gate, Named: cfg.Metrics.SKUs, TextsToday: texts.today, Log: log})
+		counts.Watch(ctx, metrics.Watch{Books: gate, Named: cfg.Metrics.SKUs, TextsToday: texts.today, Log: log, Rang: func(ctx context.Context, sku string, rung contract.Rung) error {
+			return l.Signal(ctx, contract.StockWorkflowID(sku), contract.SignalTripwire, rung)
+		}})
 	})
 	w := newWorkers(c, cfg, gate, l, ring, counts.Sender(watched), words, quiet, port, shop, fatal)
 	w.all[0].RegisterActivity(newPasses(c, cfg, gate, l, payloads, counts))
@@ -215,7 +217,7 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 	main.RegisterActivity(&activities.Holds{Guard: guard, Gate: gate, Payments: l})
 	main.RegisterActivity(&activities.Entries{Guard: guard, Gate: gate})
 	main.RegisterActivity(&activities.Claims{Entries: l})
-	main.RegisterActivity(&activities.Stock{Guard: guard, Gate: gate, Entries: l, Keys: ring})
+	main.RegisterActivity(&activities.Stock{Guard: guard, Gate: gate, Entries: l, Keys: ring, PauseOnTrip: cfg.Tripwire.Pause})
 	main.RegisterActivity(&activities.Refunds{Port: port, Tell: cfg.Events.On()})
 	main.RegisterActivity(&activities.Attempts{Port: port})
 	main.RegisterActivity(&activities.EventStarts{Owners: l})

@@ -223,9 +223,6 @@ func (s *stock) tell(ev contract.StockEvent, out activities.ApplyStockResult) {
 		s.events.emit(contract.EventStockRejected, about, data)
 	} else {
 		s.events.emit(contract.EventStockChanged, about, data)
-		if out.Stock.Shortfall > 0 {
-			s.events.emit(contract.EventStockShortfall, about, data)
-		}
 	}
 	s.book.Told = s.events.last
 }

@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"math"
+	"slices"
 
 	"holdfast/contract"
 	"holdfast/redis"
@@ -76,7 +77,19 @@ func (w *world) Stock(_ context.Context, _ string, ev contract.StockEvent) (redi
 	})
 	out.Wake = w.wakes
 	out.Counters = redis.Counters{State: contract.SKUAvailable, OnHand: w.free, Available: w.free, OpenToAll: w.free, Shortfall: max(0, -w.free), AsOf: w.Now()}
+	out.Counters.Corrected = w.free
 	return out, err
+}
+
+// TripwireAndLedger answers what a test has made ring, and a shortfall.
+func (w *world) TripwireAndLedger(context.Context, string) (redis.Counters, []contract.Ring, error) {
+	c := redis.Counters{State: contract.SKUAvailable, OnHand: w.free, Available: w.free, OpenToAll: w.free, Corrected: w.free, Shortfall: max(0, -w.free), AsOf: w.Now()}
+	_, err := w.verb("tripwire", func() redis.Verdict { return redis.OK })
+	rings := w.rings
+	if c.Shortfall > 0 {
+		rings = append(slices.Clone(rings), contract.Ring{Wire: contract.WireShortfall, Says: "more is promised"})
+	}
+	return c, rings, err
 }
 
 func (w *world) TrimLedger(context.Context, string) (int64, bool, error) { return 0, false, nil }

@@ -19,8 +19,9 @@ import (
 
 // shelf is what the gate knows of one SKU: a hold and the free units.
 type shelf struct {
-	free int64
-	hold *redis.Hold
+	free  int64
+	rings []contract.Ring // what a look at the tripwire finds beside a shortfall
+	hold  *redis.Hold
 }
 
 // world is a test environment with time skipping around an in-memory gate that
@@ -44,6 +45,8 @@ type world struct {
 	released   redis.ReleaseRequest // the last one
 	reopened   time.Time            // until then a reopened gate expires nothing
 	onConfirm  func(redis.ConfirmRequest)
+
+	pausesOnTrip func() // the worker is configured so
 
 	payments []contract.PaymentInput
 	freeAt   []int64 // units free when each payment got its owner
@@ -102,6 +105,7 @@ func newWorld(t *testing.T) *world {
 		w.RegisterActivity(a)
 	}
 	w.tells = func() { holds.Tell, entries.Tell, texts.Tell, stock.Tell, refunds.Tell = true, true, true, true, true }
+	w.pausesOnTrip = func() { stock.PauseOnTrip = true }
 	return w
 }
 

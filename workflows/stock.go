@@ -41,6 +41,7 @@ type stock struct {
 	asked  int   // changes of the settings that were accepted
 	served int   // and those that are done: one at a time, in order
 	dirty  bool  // the outbox has something due
+	look   bool  // at the tripwire
 	next   timer // when it has, by what the last drain said
 	loops  int   // that still run
 	events emitter
@@ -48,16 +49,18 @@ type stock struct {
 	moves  workflow.ReceiveChannel // stock events
 	settle workflow.ReceiveChannel
 	epochs workflow.ReceiveChannel
+	rung   workflow.ReceiveChannel
 }
 
 func newStock(ctx workflow.Context, in contract.StockInput) *stock {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	s := &stock{
-		ctx: ctx, sku: in.SKU, book: in.Book, dirty: true,
+		ctx: ctx, sku: in.SKU, book: in.Book, dirty: true, look: in.Book.Alarm != nil || len(in.Book.Rung) > 0,
 		events: emitter{ctx: ctx, last: in.Book.Told},
 		moves:  workflow.GetSignalChannel(ctx, contract.SignalStockEvent),
 		settle: workflow.GetSignalChannel(ctx, contract.SignalSettle),
 		epochs: workflow.GetSignalChannel(ctx, contract.SignalEpoch),
+		rung:   workflow.GetSignalChannel(ctx, contract.SignalTripwire),
 	}
 	s.book.SKU = in.SKU
 	return s
@@ -84,9 +87,10 @@ func (s *stock) setup() error {
 
 func (s *stock) run() error {
 	work, stop := workflow.WithCancel(s.ctx)
-	s.loops = 2
+	s.loops = 3
 	workflow.GoNamed(work, "apply", s.apply)
 	workflow.GoNamed(work, "drain", s.drain)
+	workflow.GoNamed(work, "tripwire", s.watch)
 	s.show()
 	for !s.full() {
 		if err := workflow.Await(s.ctx, func() bool { return s.signalled() || s.full() }); err != nil {
@@ -115,7 +119,7 @@ func (s *stock) full() bool {
 }
 
 func (s *stock) signalled() bool {
-	return s.moves.Len() > 0 || s.settle.Len() > 0 || s.epochs.Len() > 0
+	return s.moves.Len() > 0 || s.settle.Len() > 0 || s.epochs.Len() > 0 || s.rung.Len() > 0
 }
 
 // receive puts every stock event into the book before anything else happens.
@@ -128,6 +132,12 @@ func (s *stock) receive() {
 		var m contract.StockEpoch
 		if s.epochs.ReceiveAsync(&m) {
 			s.book.Epoch = max(s.book.Epoch, m.Epoch)
+		}
+	}
+	for s.rung.Len() > 0 {
+		var m contract.Rung
+		if s.rung.ReceiveAsync(&m) {
+			s.heard(m)
 		}
 	}
 	for s.moves.Len() > 0 {
@@ -200,6 +210,7 @@ func (s *stock) decided(ev contract.StockEvent, out activities.ApplyStockResult)
 	}
 	s.book.DecidedN = max(s.book.DecidedN, out.N)
 	s.dirty = s.dirty || out.Wake
+	s.look = s.look || out.Rings || s.book.Alarm != nil
 	s.show()
 }
 
@@ -258,6 +269,7 @@ func (s *stock) show() {
 	}
 	details(s.ctx,
 		"State", state,
+		"Alarm", s.alarmed(),
 		"Lines", fmt.Sprintf("%s: received %d, returned %d, corrected %d, refused events %d", verbatim(s.sku), s.book.Received, s.book.Returned, s.book.Corrected, s.book.Refused),
 		"Title", verbatim(s.book.About.Title),
 		"Next", next,
