@@ -101,7 +101,7 @@ HOLDFAST_* variables, then --set. "holdfast config" shows the result.`,
 		a.status(), a.find(), a.hold(),
 		a.pause("pause", "Make no new offers and take no new holds of a SKU", "Make no new offers and take no new walk-in holds of a SKU. Offers that were told and live\nholds go on, and people can still join its line."),
 		a.pause("resume", "Go on with a paused SKU", "Go on with a paused SKU: free units are offered to the line, in its order."),
-		a.config(), a.version(), a.stock(), a.ledger(), a.why(), a.texts(), a.statement(), a.reconcile(), a.ttlAdvice(), a.refunds(), a.events(),
+		a.config(), a.version(), a.stock(), a.ledger(), a.why(), a.texts(), a.statement(), a.reconcile(), a.drill(), a.ttlAdvice(), a.refunds(), a.events(),
 		a.init(), a.setup(), a.healthcheck(),
 	)
 	return root
