@@ -21,8 +21,9 @@ import (
 // Temporal through networks that can be cut and slowed.
 type arena struct {
 	*house
-	app  *stack.Stack
-	nets map[string]*toxiproxy.Proxy // by the child behind it
+	app    *stack.Stack
+	ownDir string                      // of worker and door
+	nets   map[string]*toxiproxy.Proxy // by the child behind it
 }
 
 func newArena(t *testing.T, lease time.Duration, env ...string) *arena {
@@ -37,6 +38,7 @@ func newArena(t *testing.T, lease time.Duration, env ...string) *arena {
 		a.nets[name] = p
 	}
 	dir := t.TempDir()
+	a.ownDir = dir
 	var err error
 	a.app, err = stack.Start(t.Context(), stack.Options{
 		Dir: dir, Holdfast: binary(t, "HOLDFAST_BIN"),

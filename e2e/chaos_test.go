@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,6 +49,7 @@ func TestChaos(t *testing.T) {
 	a := newArena(t, 2*time.Second, "HOLDFAST_GATE_REOPEN_WAIT", "2s", "HOLDFAST_HOLD_TTL", "8s", "HOLDFAST_HOLD_EXTENSION", "3s",
 		"HOLDFAST_HOLD_GRACE", "2s", "HOLDFAST_OFFER_WINDOW", "8s", "HOLDFAST_SMS_SENT_GRACE", "1s")
 	m := &mob{arena: a, customersLog: &customersLog{restocked: map[string]int64{}}, flash: "chaos-flash", line: "chaos-line"}
+	t.Cleanup(func() { m.keep(t) })
 	a.opened(t, m.flash, 400)
 	a.opened(t, m.line, 0)
 	m.restocked[m.flash] = 400
@@ -71,6 +74,38 @@ func TestChaos(t *testing.T) {
 	m.account(ctx, t)
 	figure(t, "chaos_holds", float64(len(m.promises)), "promised holds")
 	a.judge(t, m.flash, m.line)
+}
+
+// keep leaves what a run that found something has written, for whoever looks for the
+// cause: ledgers and logs.
+func (m *mob) keep(t *testing.T) {
+	if !t.Failed() {
+		return
+	}
+	dir, err := os.MkdirTemp("", "holdfast-chaos-")
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	t.Logf("ledgers and logs are kept in %s", dir)
+	for _, sku := range []string{m.flash, m.line} {
+		lines, err := m.check.Ledger(context.WithoutCancel(t.Context()), sku)
+		if err != nil {
+			t.Log(err)
+		}
+		var text strings.Builder
+		for _, l := range lines {
+			fmt.Fprintf(&text, "%+v\n", l)
+		}
+		if err := os.WriteFile(filepath.Join(dir, sku+".ledger"), []byte(text.String()), 0o600); err != nil {
+			t.Log(err)
+		}
+	}
+	for name, from := range map[string]string{"ours": filepath.Join(m.ownDir, "logs"), "servers": filepath.Join(m.dir, "logs")} {
+		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(from)); err != nil {
+			t.Log(err)
+		}
+	}
 }
 
 // calm waits until nothing is under way any more.
