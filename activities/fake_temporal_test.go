@@ -33,6 +33,7 @@ type owning struct {
 	flows     map[string]*flow
 	book      contract.StockBook
 	paid      []string
+	audits    int             // that the book was told
 	rung      []contract.Rung // what the book was told of its tripwire
 	down      error           // of lists
 	downAsked error           // of a question for one workflow
@@ -109,6 +110,15 @@ func (w *owning) ListWorkflow(_ context.Context, req *workflowservice.ListWorkfl
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	res := &workflowservice.ListWorkflowExecutionsResponse{}
+	if req.GetQuery() == "WorkflowType = 'Payment' AND ExecutionStatus = 'Running' AND HoldfastState IN ('deciding', 'sold')" {
+		for id, f := range w.flows {
+			if f.kind == contract.PaymentWorkflow && f.open && (f.state == "deciding" || f.state == "sold") {
+				res.Executions = append(res.Executions, &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: id}, StartTime: timestamppb.New(f.started)})
+			}
+		}
+		return res, nil
+	}
 	m := queryPattern.FindStringSubmatch(req.GetQuery())
 	require.NotNil(w.t, m, req.GetQuery())
 	var since time.Time
@@ -118,18 +128,21 @@ func (w *owning) ListWorkflow(_ context.Context, req *workflowservice.ListWorkfl
 		require.NoError(w.t, err)
 	}
 	open, sold := m[2] == "ExecutionStatus = 'Running'", m[2] == "HoldfastState = 'sold'"
-	if !open && !sold {
+	going := strings.HasPrefix(m[2], "HoldfastState IN ('refund-")
+	ended := strings.HasPrefix(m[2], "ExecutionStatus != 'Running' AND HoldfastState IN ('released', 'expired', 'refused')")
+	if !open && !sold && !going && !ended {
 		require.Contains(w.t, m[2], "ExecutionStatus IN ('Terminated', 'Failed', 'TimedOut')")
 	}
 	var ids []string
 	for id, f := range w.flows {
-		if f.kind == m[1] && (f.open == open && !sold && f.state == "" || open && f.open || sold && f.state == "sold") && !f.unlisted && !f.ended.Before(since) {
+		left := !open && !sold && !going && !ended && !f.open && f.state == ""
+		if f.kind == m[1] && (left || open && f.open || sold && f.state == "sold" || going && strings.HasPrefix(f.state, "refund-") ||
+			ended && !f.open && (f.state == "released" || f.state == "expired" || f.state == "refused")) && !f.unlisted && !f.ended.Before(since) {
 			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)
 	from := len(req.GetNextPageToken())
-	res := &workflowservice.ListWorkflowExecutionsResponse{}
 	for _, id := range ids[from:min(from+3, len(ids))] {
 		state, err := converter.GetDefaultDataConverter().ToPayload(w.flows[id].state)
 		require.NoError(w.t, err)
@@ -178,13 +191,20 @@ func (w *owning) closes(id, state string, status any) {
 }
 
 func (w *owning) Signal(_ context.Context, _, signal string, arg any) error {
-	if rung, ok := arg.(contract.Rung); ok {
+	switch m := arg.(type) {
+	case contract.Rung:
 		require.Equal(w.t, contract.SignalTripwire, signal)
-		w.rung = append(w.rung, rung)
-		return nil
+		w.rung = append(w.rung, m)
+	case contract.StockEpoch:
+		require.Equal(w.t, contract.SignalEpoch, signal)
+		w.book.Epoch = m.Epoch
+	case contract.StockAudit:
+		require.Equal(w.t, contract.SignalAudit, signal)
+		w.audits++
+		if m.Epoch >= w.book.Epoch && m.Until.After(w.book.Audit.Until) {
+			w.book.Audit = m
+		}
 	}
-	require.Equal(w.t, contract.SignalEpoch, signal)
-	w.book.Epoch = arg.(contract.StockEpoch).Epoch
 	return nil
 }
 

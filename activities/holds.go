@@ -57,6 +57,10 @@ type HoldOutcome struct {
 	Returned   int64              `json:"returned,omitempty"` // units that came back after the sale
 	Cart       []contract.Line    `json:"cart,omitempty"`     // all lines of a cart, from its first line's record
 	Tell       bool               `json:"tell,omitempty"`     // the shop has an endpoint for events
+	// Units, Person and EntryID are told to a Payment only.
+	Units   int64  `json:"units,omitempty"`
+	Person  string `json:"person,omitempty"`
+	EntryID string `json:"entry_id,omitempty"`
 }
 
 // Left is how long the gate would refuse to end the hold.
@@ -148,7 +152,17 @@ func (a *Holds) ConfirmHold(ctx context.Context, in ConfirmHoldInput) (HoldOutco
 			"the gate has no record of "+in.HoldID+", whose workflow lives: a payment waits for Reconcile to bring it back",
 			errNoRecord, temporal.ApplicationErrorOptions{})
 	}
-	return a.holdDone(ctx, in.SKU, "confirm hold of", out, err)
+	done, err := a.holdDone(ctx, in.SKU, "confirm hold of", out, err)
+	if in.Retake {
+		done = done.withBuyer(out.Hold)
+	}
+	return done, err
+}
+
+// withBuyer adds what a Payment tells of a sale.
+func (o HoldOutcome) withBuyer(h redis.Hold) HoldOutcome {
+	o.Units, o.Person, o.EntryID = h.Units, h.Person, h.EntryID
+	return o
 }
 
 // UnconfirmHoldInput undoes the sale of one line of a cart.

@@ -44,6 +44,9 @@ func (r *rebuild) open(ctx context.Context) error {
 	if err := r.Epochs.Signal(ctx, contract.StockWorkflowID(r.sku), contract.SignalEpoch, contract.StockEpoch{Epoch: totals.Epoch}); err != nil {
 		return err
 	}
+	if _, err := r.gate.RegisterSKU(ctx, r.sku); err != nil {
+		return err
+	}
 	base, err := r.gate.RebuildOpen(ctx, r.sku, totals)
 	if err != nil {
 		return err
@@ -53,7 +56,10 @@ func (r *rebuild) open(ctx context.Context) error {
 	return nil
 }
 
-// totals are the counters that records and book lead to.
+// totals are the counters that records and book lead to. What was ever sold is told by
+// up to three: the counters and what was put in; the last audit and every later sale;
+// the records. Each may know less than there was (an old server, a forgotten workflow, a
+// purged record) and none knows more.
 func (r *rebuild) totals(ctx context.Context) (t redis.Totals, err error) {
 	now, err := r.gate.Inspect(ctx, r.sku) // its count of sales has those that were put in
 	if err != nil {
@@ -63,6 +69,7 @@ func (r *rebuild) totals(ctx context.Context) (t redis.Totals, err error) {
 		return t, err
 	}
 	var recorded int64
+	audited := r.book.Audit.Sold
 	for _, h := range r.Holds {
 		switch h.State {
 		case contract.HoldHeld, contract.HoldProvisional:
@@ -71,45 +78,19 @@ func (r *rebuild) totals(ctx context.Context) (t redis.Totals, err error) {
 			t.Offered += h.Units
 		case contract.HoldSold:
 			recorded += h.Units
-		}
-	}
-	t.Received, t.Returned, t.Corrected, err = r.came(ctx)
-	// Old sales are purged: their records may add up to less.
-	gross := max(now.Counters.Sold+now.Counters.Returned, recorded)
-	t.Sold = gross - t.Returned
-	t.OnHand = t.Received + t.Corrected - t.Sold
-	t.Epoch = max(now.Counters.Epoch, r.book.Epoch) + 1
-	t.Generation = max(r.gen, r.Generation)
-	t.N = r.book.DecidedN // or the book would take the next event for a repeat
-	return t, err
-}
-
-// came is what the book knows to have come in, and what of its pending events the
-// gate has decided.
-func (r *rebuild) came(ctx context.Context) (received, returned, corrected int64, err error) {
-	received, returned, corrected = r.book.Received, r.book.Returned, r.book.Corrected
-	ids := make([]string, len(r.book.Pending))
-	for i, ev := range r.book.Pending {
-		ids[i] = ev.EventID
-	}
-	for batch := range slices.Chunk(ids, checkBatch) {
-		outcomes, err := r.gate.InspectEvents(ctx, r.sku, batch)
-		if err != nil {
-			return 0, 0, 0, err
-		}
-		for _, ev := range r.book.Pending {
-			switch out := outcomes[ev.EventID]; {
-			case out.N <= r.book.DecidedN:
-			case ev.Kind == contract.StockRestock:
-				received += out.Delta
-			case ev.Kind == contract.StockReturn:
-				returned += out.Delta
-			default:
-				corrected += out.Delta
+			if h.EndedAt.After(r.book.Audit.Until) {
+				audited += h.Units
 			}
 		}
 	}
-	return received, returned, corrected, nil
+	t.Received, t.Returned, t.Corrected = r.came.received, r.came.returned, r.came.corrected
+	t.Sold = max(now.Counters.Sold+now.Counters.Returned, audited, recorded) - t.Returned
+	t.OnHand = t.Received + t.Corrected - t.Sold
+	t.Epoch = max(now.Counters.Epoch, r.book.Epoch) + 1
+	t.Generation = max(r.gen, r.Generation)
+	t.N = r.decided // or the book would take the next event for a repeat
+	t.Level = r.book.Level
+	return t, err
 }
 
 // withdraw takes offers back until what is promised is there: those that nobody was
@@ -128,19 +109,18 @@ func (r *rebuild) withdraw(ctx context.Context, t redis.Totals) (redis.Totals, e
 			}
 			return 1
 		}
-		return b.ToldAt.Compare(a.ToldAt)
+		if c := b.ToldAt.Compare(a.ToldAt); c != 0 {
+			return c
+		}
+		return b.Deadline.Compare(a.Deadline)
 	})
 	for _, h := range offers {
 		if t.Held+t.Offered <= t.OnHand {
 			break
 		}
-		err := r.write(ctx, redis.RebuiltHold{
-			LostHold: redis.LostHold{
-				ID: h.ID, Person: h.Person, EntryID: h.EntryID, Units: h.Units, Generation: h.Generation, CreatedAt: h.CreatedAt, ExpiresAt: h.Deadline,
-			},
-			Version: h.Version, State: contract.HoldReleased, EndedAt: r.report.Checked, Reason: contract.ReasonReconcile,
-		}, h)
-		if err != nil {
+		withdrawn := as(h)
+		withdrawn.State, withdrawn.EndedAt, withdrawn.Reason = contract.HoldReleased, r.report.Checked, contract.ReasonReconcile
+		if err := r.write(ctx, withdrawn, h); err != nil {
 			return t, err
 		}
 		t.Offered -= h.Units

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
@@ -65,7 +64,7 @@ func (a *Reconciles) CheckAndOpen(ctx context.Context, in SKURef) (contract.Reco
 	}
 	report.Checked = time.Now().UTC()
 	report.Differences = c.differences
-	report.Rebuildable = c.known && !found.Missing
+	report.Rebuildable = c.known && (!found.Missing || found.ReplID != "")
 	if !ours || len(c.differences) > 0 {
 		return report, nil
 	}
@@ -148,17 +147,10 @@ func (c *check) events(ctx context.Context, book contract.StockBook, got redis.C
 	for _, ev := range book.Pending {
 		ids = append(ids, ev.EventID)
 	}
-	outcomes := make(map[string]redis.StockOutcome, len(ids))
-	for batch := range slices.Chunk(ids, checkBatch) {
-		part, err := c.Gate.InspectEvents(ctx, c.sku, batch)
-		if err != nil {
-			return checkError("read the events of", c.sku, err)
-		}
-		for id, out := range part {
-			outcomes[id] = out
-		}
+	outcomes, err := eventOutcomes(ctx, c.Gate, c.sku, ids)
+	if err != nil {
+		return checkError("read the events of", c.sku, err)
 	}
-	received, returned, corrected := book.Received, book.Returned, book.Corrected
 	var forgotten []string
 	for _, ev := range book.Events {
 		out, known := outcomes[ev.EventID]
@@ -169,20 +161,10 @@ func (c *check) events(ctx context.Context, book contract.StockBook, got redis.C
 			forgotten = append(forgotten, ev.EventID)
 		}
 	}
-	for _, ev := range book.Pending {
-		switch out := outcomes[ev.EventID]; {
-		case out.N <= book.DecidedN: // not decided yet, or a repeat that the book has counted
-		case ev.Kind == contract.StockRestock:
-			received += out.Delta
-		case ev.Kind == contract.StockReturn:
-			returned += out.Delta
-		default:
-			corrected += out.Delta
-		}
-	}
-	if received != got.Received || returned != got.Returned || corrected != got.Corrected {
+	t := totalsOf(book, outcomes)
+	if t.received != got.Received || t.returned != got.Returned || t.corrected != got.Corrected {
 		c.differ("the book has received %d, returned %d and corrected %d, Redis %d, %d and %d",
-			received, returned, corrected, got.Received, got.Returned, got.Corrected)
+			t.received, t.returned, t.corrected, got.Received, got.Returned, got.Corrected)
 		for _, id := range forgotten {
 			c.differ("Redis does not know stock event %s", id)
 		}

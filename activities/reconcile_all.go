@@ -13,11 +13,6 @@ import (
 
 const passesAtOnce = 4 // SKUs looked through side by side: the others' shoppers come first
 
-// SKUMap lists the SKUs that the gate knows.
-type SKUMap interface {
-	SKUs(ctx context.Context) ([]string, error)
-}
-
 // PassStarter has one SKU looked through and waits for the report.
 type PassStarter interface {
 	Pass(ctx context.Context, in contract.ReconcileInput) (contract.ReconcileReport, error)
@@ -29,7 +24,7 @@ type PassStarter interface {
 func (a *Passes) LookThroughAll(ctx context.Context, in contract.ReconcileAllInput) (contract.ReconcileAllReport, error) {
 	defer beating(ctx)()
 	var report contract.ReconcileAllReport
-	skus, err := a.SKUs.SKUs(ctx)
+	skus, err := a.everySKU(ctx)
 	if err != nil {
 		return report, checkError("list", "all SKUs", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
@@ -315,9 +316,20 @@ func TestPassesRest(t *testing.T) {
 }
 
 // slow is a Reconcile of each SKU, of which one does not come to its end.
-type slow struct{ never string }
+type slow struct {
+	Owners
+	never string
+}
 
 func (s slow) SKUs(context.Context) ([]string, error) { return []string{"A", s.never, "B"}, nil }
+
+func (s slow) RegisterSKU(context.Context, string) (string, error) { return "", nil }
+func (s slow) MarkMapWhole(context.Context) error                  { return nil }
+
+// ListWorkflow lists no book that the map has not got.
+func (s slow) ListWorkflow(context.Context, *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	return &workflowservice.ListWorkflowExecutionsResponse{}, nil
+}
 
 func (s slow) Pass(ctx context.Context, in contract.ReconcileInput) (contract.ReconcileReport, error) {
 	if in.SKU == s.never {
@@ -330,7 +342,7 @@ func (s slow) Pass(ctx context.Context, in contract.ReconcileInput) (contract.Re
 func TestALongPassHoldsUpNoOther(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	passes := &Passes{SKUs: slow{"LONG"}, Starter: slow{"LONG"}, Patience: 10 * time.Millisecond}
+	passes := &Passes{SKUs: slow{never: "LONG"}, Owners: slow{}, Starter: slow{never: "LONG"}, Patience: 10 * time.Millisecond}
 	env.RegisterActivity(passes)
 	out, err := env.ExecuteActivity(passes.LookThroughAll, contract.ReconcileAllInput{})
 	require.NoError(t, err)

@@ -273,6 +273,9 @@ func (p *pass) end(ctx context.Context, g gone) error {
 		if told, err := p.settleMoney(ctx, g.id, g.run); err != nil || !told {
 			return err
 		}
+		if sold, err := p.soldAfterAll(ctx, g.id, g.run); err != nil || sold {
+			return err
+		}
 	}
 	return p.mend(ctx, what, func(ctx context.Context) (redis.Base, error) {
 		return p.Gate.RepairGone(ctx, p.in.SKU, g.id, g.owned.Version)

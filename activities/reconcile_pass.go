@@ -22,6 +22,7 @@ import (
 // PassGate is the gate as a pass uses it.
 type PassGate interface {
 	CheckGate
+	AuditGate
 	Tripwire(ctx context.Context, sku string) (redis.Counters, []contract.Ring, error)
 	Overdue(ctx context.Context, c redis.Counters) (time.Duration, error)
 	Records(ctx context.Context, sku string) (int64, error)
@@ -72,6 +73,11 @@ type Passes struct {
 	Drift func(sku string, units int64)
 	// LedgerFault is told whether a SKU's ledger does not add up; nil for nobody.
 	LedgerFault func(sku string, has bool)
+	// AuditAge is how old a sale must be before the book counts it as audited: more
+	// than Temporal's lists may be behind.
+	AuditAge time.Duration
+	// OrderPrint is what the gate keeps of an order of the shop's.
+	OrderPrint func(orderRef string) string
 
 	looking atomic.Int32 // passes under way
 	rung    rung
@@ -178,7 +184,7 @@ func (p *pass) run(ctx context.Context) error {
 	if err := p.look(ctx); err != nil {
 		return err
 	}
-	stages := []func(context.Context) error{p.owners, p.leftMoney, p.leftPayments, p.books, p.wakeUp}
+	stages := []func(context.Context) error{p.owners, p.leftMoney, p.leftPayments, p.books, p.audit, p.wakeUp}
 	for ; p.at.Stage < len(stages); p.at.Stage++ {
 		p.save(ctx)
 		if err := stages[p.at.Stage](ctx); err != nil {

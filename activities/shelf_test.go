@@ -30,6 +30,7 @@ type shelf struct {
 	n           int
 	ledgerFault func(sku string, has bool)
 	drift       int64
+	auditAge    time.Duration
 	awoken      int
 }
 
@@ -37,7 +38,7 @@ func newShelf(t *testing.T, units int64) *shelf {
 	server, err := redistest.Start("--appendonly", "no")
 	require.NoError(t, err)
 	t.Cleanup(server.Close)
-	s := &shelf{t: t, rdb: server.Client(), sku: "CHAIR", owning: &owning{t: t, flows: map[string]*flow{}}}
+	s := &shelf{t: t, rdb: server.Client(), sku: "CHAIR", auditAge: 10 * time.Minute, owning: &owning{t: t, flows: map[string]*flow{}}}
 	t.Cleanup(func() { s.rdb.Close() })
 	s.gate = redis.New(s.rdb, redis.Options{
 		Lease: 2 * time.Second, RecordRetention: time.Hour, SaleRetention: time.Hour, OfferMaxAge: time.Hour, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -58,7 +59,7 @@ func (s *shelf) restock(units int64) {
 	require.NoError(s.t, err)
 	s.book.Received += units
 	s.book.Events = append(s.book.Events, contract.BookEvent{EventID: ev.EventID, Kind: ev.Kind, Applied: true, Delta: units})
-	s.book.DecidedN = out.N
+	s.book.DecidedN, s.book.Generation = out.N, out.Counters.Generation
 }
 
 func (s *shelf) id(build func(string, []byte) string) string {
@@ -150,6 +151,7 @@ func (s *shelf) passes() (*testsuite.TestActivityEnvironment, *Passes) {
 		Guard: Guard{Waker: s}, Gate: s.gate, Books: s, Owners: s, Payments: s, Payloads: plain(s.t), Lease: 2 * time.Second, Grace: time.Minute,
 		Closed: func(replID string) RebuildGate { return s.gate.Rebuilding(replID) }, Epochs: s,
 		Drift: func(_ string, units int64) { s.drift = units }, LedgerFault: s.ledgerFault,
+		AuditAge: s.auditAge, OrderPrint: func(ref string) string { return "print of " + ref },
 	}
 	env.RegisterActivity(passes)
 	return env, passes

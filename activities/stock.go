@@ -111,6 +111,8 @@ type ApplyStockResult struct {
 	Reason  string `json:"reason,omitempty"`
 	N       int64  `json:"n"` // the ledger's number when it was decided; a repeat keeps it
 	Wake    bool   `json:"wake,omitempty"`
+	// Generation of the SKU right after.
+	Generation int64 `json:"generation,omitempty"`
 	// Stock is the SKU right after, when the shop has an endpoint for events.
 	Stock *StockNow `json:"stock,omitempty"`
 	// Rings says that the counters right after trip a wire.
@@ -138,7 +140,10 @@ func (a *Stock) ApplyStock(ctx context.Context, in ApplyStockInput) (ApplyStockR
 	if err != nil {
 		return ApplyStockResult{}, a.gateError(ctx, in.SKU, "apply "+in.Event.EventID+" to", err)
 	}
-	result := ApplyStockResult{Applied: out.Applied, Delta: out.Delta, Reason: out.Reason, N: out.N, Wake: out.Wake, Rings: len(out.Counters.Rings()) > 0}
+	result := ApplyStockResult{
+		Applied: out.Applied, Delta: out.Delta, Reason: out.Reason, N: out.N, Wake: out.Wake,
+		Generation: out.Counters.Generation, Rings: len(out.Counters.Rings()) > 0,
+	}
 	if a.Tell {
 		result.Stock = stockNow(out.Counters)
 	}

@@ -89,6 +89,7 @@ type Gate struct {
 	ReopenWait      time.Duration `mapstructure:"reopen_wait"` // 0: lease + 10 s
 	RecordRetention time.Duration `mapstructure:"record_retention"`
 	SaleRetention   time.Duration `mapstructure:"sale_retention"`
+	AuditAge        time.Duration `mapstructure:"audit_age"`
 	Fence           string        `mapstructure:"fence"` // "on" or "off"
 }
 

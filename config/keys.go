@@ -58,6 +58,7 @@ var keys = []key{
 	{name: "gate.reopen_wait", def: time.Duration(0), rule: reopenWait(), doc: "How long a gate that closed itself stays closed before it is checked. 0: gate.lease + 10s."},
 	{name: "gate.record_retention", def: 30 * day, rule: seconds(time.Minute, 3650*day), doc: "How long ended holds and entries are remembered."},
 	{name: "gate.sale_retention", def: 400 * day, rule: seconds(time.Minute, 3650*day), doc: "How long sales and applied stock events are remembered: returns come late, and so do replays."},
+	{name: "gate.audit_age", def: 10 * time.Minute, rule: seconds(time.Second, day), doc: "How old a sale must be before the SKU's book counts it, from where Temporal may forget it: more than Temporal's lists of workflows may be behind, and much less than its retention."},
 	{name: "gate.fence", def: FenceOn, rule: oneOf(FenceOn, FenceOff), doc: "`off` only for stand-ins of Redis that forget: a loss is then not noticed."},
 
 	{name: "hold.ttl", def: 10 * time.Minute, rule: seconds(5*time.Second, 2*time.Hour), doc: "How long a hold is kept for its shopper."},

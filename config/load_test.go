@@ -110,7 +110,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, 180*24*time.Hour, cfg.Waitlist.TTL)
 	require.Equal(t, Gate{
 		Lease: 10 * time.Second, ReopenWait: 20 * time.Second,
-		RecordRetention: 30 * 24 * time.Hour, SaleRetention: 400 * 24 * time.Hour, Fence: "on",
+		RecordRetention: 30 * 24 * time.Hour, SaleRetention: 400 * 24 * time.Hour, AuditAge: 10 * time.Minute, Fence: "on",
 	}, cfg.Gate)
 	require.Equal(t, []string{"127.0.0.1:6379"}, cfg.Redis.Addrs)
 	require.Equal(t, Temporal{UIOrigins: []string{}}, cfg.Temporal)

@@ -130,6 +130,20 @@ type HoldStatus struct {
 	Extended   bool       `json:"extended"`
 	EndedAt    *time.Time `json:"ended_at,omitempty"`
 	EndReason  string     `json:"end_reason,omitempty"`
+	// SoldAt is when each line of a cart was sold, by the clocks of their gates. A hold
+	// of one line was sold at EndedAt.
+	SoldAt []time.Time `json:"sold_at,omitempty"`
+}
+
+// LineSoldAt is when line i of a sale was sold.
+func (s HoldStatus) LineSoldAt(i int) time.Time {
+	switch {
+	case i < len(s.SoldAt):
+		return s.SoldAt[i]
+	case s.EndedAt != nil:
+		return *s.EndedAt
+	}
+	return time.Time{}
 }
 
 // EntryInput starts a WaitlistEntry. It is the only place where the phone
@@ -307,6 +321,12 @@ type StockBook struct {
 	// DecidedN is the gate's ledger number of the last event counted here. An
 	// event that the gate decided before it is a repeat and counts no second time.
 	DecidedN int64 `json:"decided_n"`
+	// Generation and Level are the last that the gate has told with a stock event: how
+	// often units came, and the version of the last level.
+	Generation int64 `json:"generation,omitempty"`
+	Level      int64 `json:"level,omitempty"`
+	// Audit is what was sold when somebody last looked.
+	Audit StockAudit `json:"audit,omitzero"`
 	// Told is the sequence of the last event that the shop was told of.
 	Told int64 `json:"told,omitempty"`
 	// Alarm is set while the tripwire rings. AlarmEvent is what the shop was told of it

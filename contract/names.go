@@ -57,6 +57,8 @@ const (
 	// SignalTripwire says that the SKU's tripwire rings, or is silent again; the
 	// payload is Rung.
 	SignalTripwire = "tripwire"
+	// SignalAudit stores how much was sold up to an instant; the payload is StockAudit.
+	SignalAudit = "audit"
 )
 
 // Signals of a Payment: RefundSettled says that the money went back, RefundFailed

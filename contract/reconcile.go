@@ -64,6 +64,16 @@ type ReconcileAllReport struct {
 	Failed []string `json:"failed,omitempty"`
 }
 
+// StockAudit tells a Stock how many units had ever been sold, those included that came
+// back, at an instant of the gate's clock. The workflows of all these sales have
+// closed, so that nobody confirms one of them again. One of a lower epoch, or of an
+// earlier instant, than the Stock knows is ignored.
+type StockAudit struct {
+	Until time.Time `json:"until,omitzero"`
+	Sold  int64     `json:"sold"`
+	Epoch int64     `json:"epoch"`
+}
+
 // StockEpoch tells a Stock the epoch of its gate. A lower one than it knows is
 // ignored.
 type StockEpoch struct {

@@ -1,5 +1,7 @@
 package contract
 
+import "time"
+
 // RefundFailed says that a refund which the provider had taken did not go
 // through: the money is with the shop again.
 type RefundFailed struct {
@@ -63,4 +65,18 @@ type PaymentStatus struct {
 	Reference  string `json:"reference,omitempty"`
 	ByHand     string `json:"by_hand,omitempty"` // why no machine can make the refund, and what to do
 	Raw        []byte `json:"raw,omitempty"`     // an undecodable payload, as it came
+	// Sale is what the money bought, with the state sold.
+	Sale *PaymentSale `json:"sale,omitempty"`
+}
+
+// PaymentSale is a sale as the gate told it to its Payment: enough to write its record
+// again when the Hold is forgotten.
+type PaymentSale struct {
+	Person     string      `json:"person"`
+	EntryID    string      `json:"entry_id,omitempty"`
+	Generation int64       `json:"generation,omitempty"`
+	CreatedAt  time.Time   `json:"created_at"`
+	Retaken    bool        `json:"retaken,omitempty"` // after it had expired
+	Lines      []Line      `json:"lines"`
+	SoldAt     []time.Time `json:"sold_at"` // of each line, by the clocks of their gates
 }

@@ -132,6 +132,9 @@ func (r *Ring) Fingerprint(text string) string {
 	return base64.RawURLEncoding.EncodeToString(mac(r.print, text)[:16])
 }
 
+// OrderPrint is what a store keeps of an order of the shop's.
+func (r *Ring) OrderPrint(orderRef string) string { return r.Fingerprint("order:" + orderRef) }
+
 const (
 	tokenVersion = 1
 	tokenMAC     = 16

@@ -51,8 +51,9 @@ type Gate struct {
 	// testClock stands in for Redis TIME in this package's tests: microseconds,
 	// 0 for the real one. Negative it is the SKU's own time.
 	testClock int64
-	// rebuilding is the server whose closed SKUs are repaired; "" for open ones.
-	rebuilding string
+	// rebuilding names the rebuild whose closed SKUs are repaired, by its server and
+	// its word; "" for open ones.
+	rebuilding, server, word string
 }
 
 // New returns a gate over rdb, which must send scripts to a master only.

@@ -77,6 +77,9 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 		}
 		return n
 	}
+	if stock["rebuild"] != "" {
+		in.Problems = append(in.Problems, "a rebuild has begun and did not come to its end")
+	}
 	in.Counters = Counters{
 		SKU: sku, OnHand: num("on_hand"), Held: num("held"), Offered: num("offered"), Sold: num("sold"),
 		Returned: num("returned"), Received: num("received"), Corrected: num("corrected"), Epoch: num("epoch"),

@@ -89,3 +89,10 @@ func (g *Gate) knowsHold(ctx context.Context, holdID string) (bool, error) {
 	_, known, err := g.ReadHold(ctx, sku, holdID)
 	return known, err
 }
+
+// RestorePayment gives a payment reference to the hold that it has sold, when Redis has
+// lost whose it was. One that it gives to another stays there. ErrUnavailable.
+func (g *Gate) RestorePayment(ctx context.Context, holdID, paymentRef string) error {
+	_, err := g.claimPayment(ctx, holdID, paymentRef, "", "", "")
+	return err
+}

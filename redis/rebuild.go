@@ -2,6 +2,8 @@ package redis
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -11,11 +13,12 @@ import (
 // Rebuilding a closed SKU. Every script refuses when the server is not the one that
 // the rebuild began with.
 
-// Rebuilding is the gate of a rebuild: its repairs are of closed SKUs on the server
-// with this replication id.
+// Rebuilding is the gate of one rebuild: its repairs are of closed SKUs on the server
+// with this replication id, until another rebuild of the SKU begins.
 func (g *Gate) Rebuilding(replID string) *Gate {
 	closed := *g
-	closed.rebuilding = replID
+	closed.server, closed.word = replID, rand.Text()
+	closed.rebuilding = replID + " " + closed.word
 	return &closed
 }
 
@@ -29,15 +32,32 @@ type RebuiltHold struct {
 	Reason     string
 	PaymentRef string
 	Retaken    bool
-	Uncounted  bool // a sale that the counters do not have yet
+	Uncounted  bool      // a sale that the counters do not have yet
+	ToldAt     time.Time // of an offer, unless the record has it
+	Refunded   []string  // payments that are marked for refund
 }
 
-// RebuildBegin answers until when the counters have counted: what the SKU did later
-// was lost.
-func (g *Gate) RebuildBegin(ctx context.Context, sku string) (time.Time, error) {
-	r, err := g.run(ctx, verbRebuildBegin, sku, g.rebuilding)
+// RebuildStart is what a book knows of a SKU that is rebuilt.
+type RebuildStart struct {
+	Audited    time.Time // the SKU's time goes on from there
+	Generation int64     // at least
+	Returned   int64     // units that came back, for counters that are gone
+}
+
+// RebuildBegin makes the SKU this rebuild's, with a stock hash of its own when that is
+// gone, and answers until when its counters have counted: what the SKU did later was
+// lost. Zero when nothing is left that has counted.
+func (g *Gate) RebuildBegin(ctx context.Context, sku string, b RebuildStart) (time.Time, error) {
+	var audited int64
+	if !b.Audited.IsZero() {
+		audited = b.Audited.UnixMicro()
+	}
+	r, err := g.run(ctx, verbRebuildBegin, sku, g.server, g.word, audited, b.Generation, b.Returned)
 	if err != nil {
 		return time.Time{}, err
+	}
+	if r.int(2) == 0 {
+		return time.Time{}, nil
 	}
 	return time.UnixMicro(r.int(2)).UTC(), nil
 }
@@ -48,13 +68,29 @@ func (g *Gate) RebuildHold(ctx context.Context, sku string, h RebuiltHold) (Base
 	if !h.EndedAt.IsZero() {
 		ended = h.EndedAt.UnixMilli()
 	}
-	ref := ""
+	var told int64
+	if !h.ToldAt.IsZero() {
+		told = h.ToldAt.UnixMilli()
+	}
+	ref, refunded := "", ""
 	if h.PaymentRef != "" {
 		ref = g.opts.Refs.Seal(h.PaymentRef)
 	}
+	if len(h.Refunded) > 0 {
+		sealed := make([]string, len(h.Refunded))
+		for i, r := range h.Refunded {
+			sealed[i] = g.opts.Refs.Seal(r)
+		}
+		raw, err := json.Marshal(sealed)
+		if err != nil {
+			return Base{}, err
+		}
+		refunded = string(raw)
+	}
 	return g.repair(ctx, verbRebuildHold, sku, lostHold(h.LostHold),
 		h.ID, h.Version, string(h.State), h.Units, h.Person, h.EntryID, h.Generation, h.CreatedAt.UnixMilli(), h.ExpiresAt.UnixMilli(),
-		bit(h.Extended), cartText(h.Cart), ended, h.Reason, ref, bit(h.Retaken), bit(h.Uncounted && h.State == contract.HoldSold))
+		bit(h.Extended), cartText(h.Cart), ended, h.Reason, ref, bit(h.Retaken), bit(h.Uncounted && h.State == contract.HoldSold),
+		told, refunded)
 }
 
 // Totals are the counters of a SKU that is opened after a rebuild.
@@ -63,12 +99,13 @@ type Totals struct {
 	OnHand, Held, Offered, Sold, Received, Corrected, Returned int64
 	Generation                                                 int64 // at least
 	N                                                          int64 // ledger numbers go on above it
+	Level                                                      int64 // version of the last level, at least
 }
 
 // RebuildOpen sets the counters and the fence. OK.
 func (g *Gate) RebuildOpen(ctx context.Context, sku string, t Totals) (Base, error) {
 	return g.repair(ctx, verbRebuildOpen, sku, within("on hand", t.OnHand, 0, mostUnits),
-		t.Epoch, t.OnHand, t.Held, t.Offered, t.Sold, t.Received, t.Corrected, t.Returned, t.Generation, t.N)
+		t.Epoch, t.OnHand, t.Held, t.Offered, t.Sold, t.Received, t.Corrected, t.Returned, t.Generation, t.N, t.Level)
 }
 
 // claimsBatch is how many persons one script writes.

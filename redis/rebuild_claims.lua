@@ -1,8 +1,8 @@
 -- rebuild (claims): what each person of a closed SKU has, as its records say.
--- ARGV +1 the replication id that the rebuild began with, +2 tally or people, +3 "1"
+-- ARGV +1 who rebuilds (repairing.lua), +2 tally or people, +3 "1"
 -- to begin with nothing, then pairs of person and units, or person and live entry.
 -- Answers {verdict, wake}: ok.
-if not SHUT or SHUT[1] ~= 'closed' or MISSING or SHUT[2] ~= arg(1) then return SHUT or { 'changed', 0 } end
+if not rebuilds(arg(1)) then return SHUT or { 'changed', 0 } end
 settled = true
 local to = arg(2) == 'tally' and K_TALLY or K_PEOPLE
 if arg(3) == '1' then redis.call('UNLINK', to) end

@@ -1,17 +1,18 @@
 -- rebuild (hold): makes a hold's record of a closed SKU what its workflow says.
--- ARGV +1 the replication id that the rebuild began with, +2 hold id, +3 the version
+-- ARGV +1 who rebuilds (repairing.lua), +2 hold id, +3 the version
 -- of the record that was read, 0 for none, +4 state, +5 units, +6 person, +7 entry id
 -- or "", +8 generation, +9 created ms, +10 deadline ms, +11 "1" when it was extended,
 -- +12 the lines of a cart on its first line, or "", +13 ended ms or 0, +14 reason,
 -- +15 the payment of a sale, +16 "1" when it was sold after it had expired, +17 "1" for
--- a sale that the counters have not counted.
+-- a sale that the counters have not counted, +18 when an offer was told in ms or 0, +19
+-- the payments that are marked for refund as JSON, or "".
 -- A sale is counted at once, so that a rebuild which begins anew still has it; the
 -- opening sets the other counters. A sale never becomes anything else. The
 -- entry follows: of a live hold it is offered or holding, of a sale bought; an offer
 -- that is withdrawn (released, reason reconcile) leaves it at its place in the line;
 -- any other end is a missed turn.
 -- Answers {verdict, wake}: ok; changed.
-if not SHUT or SHUT[1] ~= 'closed' or MISSING or SHUT[2] ~= arg(1) then return SHUT or { 'changed', 0 } end
+if not rebuilds(arg(1)) then return SHUT or { 'changed', 0 } end
 settled = true
 local id, state, entry = arg(2), arg(4), arg(7)
 local was = get_hold(id)
@@ -24,6 +25,10 @@ if was then
 end
 h[H_CREATED], h[H_EXTENDED], h[H_ENDED], h[H_REASON] = num(9), num(11), num(13), arg(14)
 h[H_REF], h[H_RETAKEN] = arg(15), num(16)
+if h[H_TOLD] == 0 then h[H_TOLD] = num(18) end
+for _, ref in ipairs(arg(19) ~= '' and cjson.decode(arg(19)) or {}) do
+  if not marked(h, ref) then mark(h, ref) end
+end
 local live = state == 'held' or state == 'offered'
 if state == 'offered' and h[H_OFFERED] == 0 then h[H_OFFERED] = h[H_CREATED] end
 put_hold(id, h)

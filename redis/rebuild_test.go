@@ -16,7 +16,7 @@ func TestARebuildTouchesNoOpenSKU(t *testing.T) {
 	id := f.held()
 	before, lines := f.parts(), f.lines()
 	g := f.g.Rebuilding("another server")
-	_, err := g.RebuildBegin(t.Context(), f.sku)
+	_, err := g.RebuildBegin(t.Context(), f.sku, RebuildStart{})
 	require.NoError(t, err)
 	for _, verb := range []func() (Base, error){
 		func() (Base, error) {

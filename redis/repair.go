@@ -50,6 +50,9 @@ type LostEntry struct {
 	ID, Person, HoldID string
 	Units, Generation  int64
 	JoinedAt           time.Time // its place in the line
+	Missed             int64     // turns
+	Leaving            bool      // its person left while its hold ran on
+	Unheard            bool      // its workflow takes that offer or hold for live
 }
 
 // RepairEntry writes an entry's record again, at the place of its arrival. OK;
@@ -57,7 +60,8 @@ type LostEntry struct {
 func (g *Gate) RepairEntry(ctx context.Context, sku string, e LostEntry) (Base, error) {
 	return g.repair(ctx, verbRepairEntry, sku,
 		errors.Join(named("entry id", e.ID), named("person", e.Person), within("units", e.Units, 1, mostUnits)),
-		e.ID, e.Units, e.Person, e.JoinedAt.UnixMicro(), e.HoldID, e.Generation, ActorReconcile)
+		e.ID, e.Units, e.Person, e.JoinedAt.UnixMicro(), e.HoldID, e.Generation, ActorReconcile,
+		e.Missed, bit(e.Leaving), bit(e.Unheard))
 }
 
 // RepairPlace makes what points at one record agree with it: an entry's place in

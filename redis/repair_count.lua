@@ -1,5 +1,5 @@
 -- repair (count): corrects a counter by how far it was from its parts.
--- ARGV +1 the replication id of a closed SKU that is rebuilt, "" of an open one,
+-- ARGV +1 who rebuilds (repairing.lua), "" for an open SKU,
 -- +2 the counter: held, offered, sold (and with it on_hand) or on_hand, +3 what to
 -- add to it, +4 the SKU's number of mendings when both were read, +5 actor, +6 why.
 -- The caller has added up the parts, which no script could in its time. Every verb
@@ -9,8 +9,9 @@
 -- them may come back.
 -- Answers {verdict, wake, number of mendings}: ok; changed (another number, or the
 -- counter would fall below 0).
-if SHUT and (arg(1) == '' or SHUT[1] ~= 'closed' or MISSING or SHUT[2] ~= arg(1)) then return SHUT end
-if SHUT then settled = true else sweep() end
+local REBUILDS = rebuilds(arg(1))
+if SHUT and not REBUILDS then return SHUT end
+if REBUILDS then settled = true else sweep() end
 read_stock({ 'mended', 'freed' })
 local name, delta = arg(2), num(3)
 local on_hand = S.on_hand - (name == 'sold' and delta or 0)

@@ -1,5 +1,5 @@
 -- repair (hold): gives an open Hold its record back.
--- ARGV +1 the replication id of a closed SKU that is rebuilt, "" of an open one,
+-- ARGV +1 who rebuilds (repairing.lua), "" for an open SKU,
 -- +2 hold id, +3 units, +4 person, +5 entry id or "", +6 generation, +7 created ms,
 -- +8 deadline ms, +9 "1" when it was extended, +10 the lines of a cart on its first
 -- line, or "", +11 actor.
@@ -8,12 +8,13 @@
 -- a second time. What that was wrong about, repair (count) brings together. A Hold that has ended meanwhile leaves a
 -- record without an owner, which repair (gone) ends.
 -- Answers {verdict, wake}: ok; existing, young.
-if SHUT and (arg(1) == '' or SHUT[1] ~= 'closed' or MISSING or SHUT[2] ~= arg(1)) then return SHUT end
-if SHUT then settled = true else sweep() end
+local REBUILDS = rebuilds(arg(1))
+if SHUT and not REBUILDS then return SHUT end
+if REBUILDS then settled = true else sweep() end
 read_stock({ 'mended', 'freed' })
 local id, entry = arg(2), arg(5)
 if get_hold(id) then return finish('existing') end
-if not SHUT and num(7) > NOW - LEASE - 60000 then return finish('young') end
+if not REBUILDS and num(7) > NOW - LEASE - 60000 then return finish('young') end
 local h = new_hold('held', num(3), arg(4), entry, num(6), num(8), arg(10))
 h[H_CREATED] = num(7)
 h[H_EXTENDED] = num(9)

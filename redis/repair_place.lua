@@ -1,13 +1,14 @@
 -- repair (place): puts what points at one record right, by the record alone, so
 -- that it needs no guard.
--- ARGV +1 the replication id of a closed SKU that is rebuilt, "" of an open one,
+-- ARGV +1 who rebuilds (repairing.lua), "" for an open SKU,
 -- +2 hold or entry id, +3 actor, +4 "1" for an offer that its entry's workflow does
 -- not know.
 -- Of an entry: its place in the line, the name of its person's live entry, its start
 -- in the outbox. Of a hold: its lease, and an offer's place in the outbox.
 -- Answers {verdict, wake}: ok; existing (all was right).
-if SHUT and (arg(1) == '' or SHUT[1] ~= 'closed' or MISSING or SHUT[2] ~= arg(1)) then return SHUT end
-if SHUT then settled = true else sweep() end
+local REBUILDS = rebuilds(arg(1))
+if SHUT and not REBUILDS then return SHUT end
+if REBUILDS then settled = true else sweep() end
 local id, wrong = arg(2), {}
 local function place(to, name, score)
   local is = redis.call('ZSCORE', to, id)

@@ -53,6 +53,11 @@ func (s *script) assemble(read func(file string) string) {
 	s.shebang, s.plain = goredis.NewScript("#!lua\n"+text), goredis.NewScript(text)
 }
 
+// loadRepair is load of a verb that also works on a closed SKU which is rebuilt.
+func loadRepair(name string) *script {
+	return load(name, "prelude", "records", "endings", "settle", "repairing", name)
+}
+
 var (
 	verbStock      = load("stock")
 	verbJoin       = load("join")
@@ -72,19 +77,19 @@ var (
 	verbWhy        = load("why")
 	verbDrain      = load("drain")
 	verbOpen       = load("open")
-	verbSettings   = load("settings")
+	verbSettings   = loadRepair("settings")
 	verbTrim       = load("trim")
 
-	verbRepairGone  = load("repair_gone")
-	verbRepairHold  = load("repair_hold")
-	verbRepairEntry = load("repair_entry")
-	verbRepairPlace = load("repair_place")
-	verbRepairCount = load("repair_count")
+	verbRepairGone  = loadRepair("repair_gone")
+	verbRepairHold  = loadRepair("repair_hold")
+	verbRepairEntry = loadRepair("repair_entry")
+	verbRepairPlace = loadRepair("repair_place")
+	verbRepairCount = loadRepair("repair_count")
 
 	verbRebuildBegin  = load("rebuild_begin")
-	verbRebuildHold   = load("rebuild_hold")
-	verbRebuildClaims = load("rebuild_claims")
-	verbRebuildOpen   = load("rebuild_open")
+	verbRebuildHold   = loadRepair("rebuild_hold")
+	verbRebuildClaims = loadRepair("rebuild_claims")
+	verbRebuildOpen   = loadRepair("rebuild_open")
 )
 
 // run calls a verb and answers its reply, or *ClosedError, *LayoutError or

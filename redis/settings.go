@@ -57,7 +57,7 @@ func (g *Gate) Settings(ctx context.Context, req SettingsRequest) (Base, error) 
 			ends = strconv.FormatInt(req.Ends.UnixMilli(), 10)
 		}
 	}
-	r, err := g.decide(ctx, verbSettings, req.SKU, about, req.Version, paused, req.Actor, limit, ends, policy, maxAge, missedKeep)
+	r, err := g.decide(ctx, verbSettings, req.SKU, about, req.Version, paused, req.Actor, limit, ends, policy, maxAge, missedKeep, g.rebuilding)
 	if err != nil {
 		return Base{}, err
 	}

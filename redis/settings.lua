@@ -3,11 +3,12 @@
 -- two, +3 "1" paused, "0" not, "" as it is, +4 actor, +5 the most units of a person
 -- (0 none, "" as it is), +6 the instant in ms at which the sale ends (0 none, "" as
 -- it is), +7 policy (JSON, or empty as it is), and with it +8 the greatest age of an
--- offer in ms and +9 the missed turns of a person, each "" for ARGV 8 and 9. An
+-- offer in ms and +9 the missed turns of a person, each "" for ARGV 8 and 9, +10 who rebuilds (repairing.lua), "" for an open SKU. An
 -- older version changes nothing. "again" until all who were at the old limit stand in
 -- the line again. Answers {verdict, wake}.
-if SHUT then return SHUT end
-sweep()
+local REBUILDS = rebuilds(arg(10))
+if SHUT and not REBUILDS then return SHUT end
+if REBUILDS then settled = true else sweep() end
 if num(2) > 0 and num(2) < tonumber(redis.call('HGET', K_STOCK, 'version') or '0') then return finish('ok') end
 if num(2) > 0 then redis.call('HSET', K_STOCK, 'version', arg(2)) end
 if arg(1) ~= '' then redis.call('HSET', K_STOCK, 'about', arg(1)) end
@@ -35,4 +36,4 @@ if arg(6) ~= '' and num(6) ~= S.ends then
   ENDED = S.ends > 0 and WALL >= S.ends
 end
 settle()
-return finish(S.look == 1 and 'again' or 'ok')
+return finish(S.look == 1 and not REBUILDS and 'again' or 'ok')

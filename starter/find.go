@@ -110,7 +110,7 @@ func (f *finding) seekWords(ctx context.Context, term string) error {
 		return err
 	}
 	f.hold(hold)
-	holds, err := f.d.gate.HoldsOfOrder(ctx, f.d.orderPrint(term))
+	holds, err := f.d.gate.HoldsOfOrder(ctx, f.d.keys.OrderPrint(term))
 	if err != nil {
 		return err
 	}
@@ -179,16 +179,13 @@ func (f *finding) thingOf(id string) {
 	}
 }
 
-// orderPrint is what the store keeps of an order.
-func (d *Door) orderPrint(ref string) string { return d.keys.Fingerprint("order:" + ref) }
-
 // noteOrder lets the order of a hold be found. That it could not be is no reason to
 // refuse a hold that has been promised.
 func (d *Door) noteOrder(ctx context.Context, in contract.HoldInput) {
 	if in.OrderRef == "" {
 		return
 	}
-	if err := d.gate.NoteOrder(ctx, d.orderPrint(in.OrderRef), in.HoldID); err != nil {
+	if err := d.gate.NoteOrder(ctx, d.keys.OrderPrint(in.OrderRef), in.HoldID); err != nil {
 		d.log.Warn("a hold will not be found by its order", "error", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"holdfast/codec"
 	"holdfast/config"
 	"holdfast/contract"
+	"holdfast/keys"
 	"holdfast/launch"
 	"holdfast/metrics"
 	"holdfast/redis"
@@ -26,11 +27,12 @@ const (
 )
 
 // newPasses makes the activities that look through open SKUs.
-func newPasses(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, payloads *codec.Codec, counts *metrics.Metrics) *activities.Passes {
+func newPasses(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, payloads *codec.Codec, counts *metrics.Metrics, ring *keys.Ring) *activities.Passes {
 	return &activities.Passes{
 		Guard: newGuard(cfg, l), Gate: gate, Books: l, Owners: c, Payments: l, SKUs: gate, Starter: l, Payloads: payloads,
 		Patience: passPatience, Lease: cfg.Gate.Lease, Grace: cfg.Hold.Grace, Drift: counts.Drift, LedgerFault: counts.LedgerFault,
 		Closed: func(replID string) activities.RebuildGate { return gate.Rebuilding(replID) }, Epochs: l,
+		AuditAge: cfg.Gate.AuditAge, OrderPrint: ring.OrderPrint,
 	}
 }
 

@@ -127,7 +127,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 		}})
 	})
 	w := newWorkers(c, cfg, gate, l, ring, counts.Sender(watched), words, quiet, port, shop, fatal)
-	w.all[0].RegisterActivity(newPasses(c, cfg, gate, l, payloads, counts))
+	w.all[0].RegisterActivity(newPasses(c, cfg, gate, l, payloads, counts, ring))
 	background.Go(func() { keepSchedule(ctx, c.ScheduleClient(), log) })
 	if cfg.Worker.BuildID != "" {
 		background.Go(func() {

@@ -307,7 +307,11 @@ func (h *hold) take(i int, out activities.HoldOutcome) {
 // the first line that tells it.
 func (h *hold) ended() {
 	told := false
+	h.status.SoldAt = nil
 	for _, line := range h.gate {
+		if h.status.State == contract.HoldSold && len(h.gate) > 1 {
+			h.status.SoldAt = append(h.status.SoldAt, line.EndedAt)
+		}
 		if line.State == h.status.State && !told {
 			h.status.EndReason, h.status.PaymentRef, told = line.Reason, line.PaymentRef, true
 		}

@@ -2,11 +2,13 @@ package workflows
 
 import (
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
 	"holdfast/activities"
 	"holdfast/contract"
+	"holdfast/launch"
 	"holdfast/redis"
 )
 
@@ -146,9 +148,13 @@ func (p *moneyOwner) note(reopen bool) error {
 func (p *moneyOwner) sell() (activities.HoldOutcome, error) {
 	out, err := p.confirm(p.in.SKU, "confirm", true)
 	if err != nil || out.Verdict != redis.OK || len(out.Cart) == 0 {
+		if err == nil && out.Verdict == redis.OK {
+			p.status.Sale = p.bought(out)
+		}
 		return out, err
 	}
 	cart, sale := out.Cart, out
+	told := p.bought(out)
 	for i := 1; i < len(cart); i++ {
 		out, err := p.confirm(cart[i].SKU, "confirm: "+cart[i].SKU, false)
 		switch {
@@ -158,6 +164,7 @@ func (p *moneyOwner) sell() (activities.HoldOutcome, error) {
 			return out, err
 		case out.Verdict == redis.OK:
 			sale = joined(sale, out)
+			told.Lines, told.SoldAt = append(told.Lines, cart[i]), append(told.SoldAt, out.EndedAt)
 			continue
 		}
 		undone, err := p.unsell(cart[:i])
@@ -170,7 +177,20 @@ func (p *moneyOwner) sell() (activities.HoldOutcome, error) {
 		}
 		return sale, nil
 	}
+	// Each line's SKU finds the sale by it, whatever its gate loses.
+	p.status.Sale = told
+	if err := workflow.UpsertTypedSearchAttributes(p.ctx, launch.SKU.ValueSet(skusOf(cart))); err != nil {
+		workflow.GetLogger(p.ctx).Error("search attribute not written", "skus", skusOf(cart), "error", err)
+	}
 	return sale, nil
+}
+
+// bought is the sale of a hold of one line, and of a cart's first.
+func (p *moneyOwner) bought(out activities.HoldOutcome) *contract.PaymentSale {
+	return &contract.PaymentSale{
+		Person: out.Person, EntryID: out.EntryID, Generation: out.Generation, CreatedAt: out.CreatedAt, Retaken: out.Retaken,
+		Lines: []contract.Line{{SKU: p.in.SKU, Quantity: out.Units}}, SoldAt: []time.Time{out.EndedAt},
+	}
 }
 
 // joined adds a later line to what a cart is: held until the earliest deadline, sold

@@ -21,8 +21,8 @@ var (
 // Reconcile looks after one SKU, one run at a time. A pass looks through a SKU that
 // is open and mends what it finds. One whose gate is closed is checked against its
 // book and its open workflows, after a pause in which every lease of before has
-// ended. The check opens the gate when nothing was lost; otherwise the gate stays
-// closed, and whoever meets it next starts the check again.
+// ended. The check opens the gate when nothing was lost; otherwise it is rebuilt. What
+// cannot be rebuilt stays closed, and whoever meets it next starts the check again.
 func Reconcile(ctx workflow.Context, in contract.ReconcileInput) (contract.ReconcileReport, error) {
 	r := &reconcile{ctx: ctx, in: in, report: contract.ReconcileReport{SKU: in.SKU}}
 	err := workflow.SetQueryHandler(ctx, contract.QueryStatus, func() (contract.ReconcileReport, error) { return r.report, nil })

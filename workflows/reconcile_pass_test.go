@@ -108,15 +108,18 @@ func TestReconcileAllGoesOnWhereTheLastOneBegan(t *testing.T) {
 	}
 }
 
-// A closed gate that has its stock and its book is rebuilt, and the report has both
-// what was found and what was merged. One without either waits for a person.
+// A closed gate that has a book is rebuilt, also when its stock is gone, and the report
+// has both what was found and what was merged. One without a book waits for a person,
+// and so does one without the fence, by which a rebuild knows its Redis.
 func TestAClosedGateIsRebuilt(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*shut)
 		opens bool
 	}{
 		"a record is lost": {func(s *shut) { s.missing["hold_2"] = true }, true},
-		"its stock is":     {func(s *shut) { s.found.Missing = true }, false},
+		"its stock is":     {func(s *shut) { s.found.Missing = true }, true},
+		"its book is":      {func(s *shut) { s.book = nil }, false},
+		"it has no fence":  {func(s *shut) { s.found.Missing, s.found.ReplID = true, "" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShut(t)

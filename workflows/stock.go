@@ -50,6 +50,7 @@ type stock struct {
 	settle workflow.ReceiveChannel
 	epochs workflow.ReceiveChannel
 	rung   workflow.ReceiveChannel
+	audits workflow.ReceiveChannel
 }
 
 func newStock(ctx workflow.Context, in contract.StockInput) *stock {
@@ -61,6 +62,7 @@ func newStock(ctx workflow.Context, in contract.StockInput) *stock {
 		settle: workflow.GetSignalChannel(ctx, contract.SignalSettle),
 		epochs: workflow.GetSignalChannel(ctx, contract.SignalEpoch),
 		rung:   workflow.GetSignalChannel(ctx, contract.SignalTripwire),
+		audits: workflow.GetSignalChannel(ctx, contract.SignalAudit),
 	}
 	s.book.SKU = in.SKU
 	return s
@@ -119,7 +121,7 @@ func (s *stock) full() bool {
 }
 
 func (s *stock) signalled() bool {
-	return s.moves.Len() > 0 || s.settle.Len() > 0 || s.epochs.Len() > 0 || s.rung.Len() > 0
+	return s.moves.Len() > 0 || s.settle.Len() > 0 || s.epochs.Len() > 0 || s.rung.Len() > 0 || s.audits.Len() > 0
 }
 
 // receive puts every stock event into the book before anything else happens.
@@ -138,6 +140,12 @@ func (s *stock) receive() {
 		var m contract.Rung
 		if s.rung.ReceiveAsync(&m) {
 			s.heard(m)
+		}
+	}
+	for s.audits.Len() > 0 {
+		var m contract.StockAudit
+		if s.audits.ReceiveAsync(&m) && m.Epoch >= s.book.Epoch && m.Until.After(s.book.Audit.Until) {
+			s.book.Audit = m
 		}
 	}
 	for s.moves.Len() > 0 {
@@ -209,6 +217,10 @@ func (s *stock) decided(ev contract.StockEvent, out activities.ApplyStockResult)
 		s.book.Corrected += out.Delta
 	}
 	s.book.DecidedN = max(s.book.DecidedN, out.N)
+	s.book.Generation = max(s.book.Generation, out.Generation)
+	if out.Applied && ev.Kind == contract.StockLevel {
+		s.book.Level = max(s.book.Level, ev.Version)
+	}
 	s.dirty = s.dirty || out.Wake
 	s.look = s.look || out.Rings || s.book.Alarm != nil
 	s.show()

@@ -299,3 +299,26 @@ func TestStockDrains(t *testing.T) {
 		require.Zero(t, w.called("drain ok"))
 	})
 }
+
+// What was sold is in the book, whatever repeats, comes late or comes of a server that
+// was replaced, and in its next run.
+func TestStockKeepsTheLastAudit(t *testing.T) {
+	w := newWorld(t)
+	at := func(minute int, sold, epoch int64) contract.StockAudit {
+		return contract.StockAudit{Until: began.Add(time.Duration(minute) * time.Minute), Sold: sold, Epoch: epoch}
+	}
+	w.at(time.Minute, func() {
+		for _, m := range []contract.StockAudit{at(2, 20, 1), at(2, 21, 1), at(1, 10, 1), at(3, 30, 1)} {
+			w.SignalWorkflow(contract.SignalAudit, m)
+		}
+		w.SignalWorkflow(contract.SignalAudit, "no audit")
+		w.SignalWorkflow(contract.SignalEpoch, contract.StockEpoch{Epoch: 2})
+	})
+	w.at(2*time.Minute, func() { w.SignalWorkflow(contract.SignalAudit, at(9, 90, 1)) })
+	out := w.runStock(contract.StockInput{SKU: chair, Book: openBook()}, time.Hour)
+	require.Equal(t, at(3, 30, 1), out.Book.Audit)
+
+	again := newWorld(t)
+	again.at(time.Minute, func() { again.SignalWorkflow(contract.SignalAudit, at(5, 25, 2)) }) // a sale was undone
+	require.Equal(t, at(5, 25, 2), again.runStock(out, time.Hour).Book.Audit)
+}

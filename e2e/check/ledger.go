@@ -152,7 +152,9 @@ func (r *report) replay(f Facts) story {
 			sum.OnHand, sum.Held, sum.Offered, sum.Sold = l.OnHand, l.Held, l.Offered, l.SoldTo
 		case l.Verb == "repair" && l.Kind == "counted": // the counters were not what their parts were
 			if l.Reason == "rebuilt" { // and the totals, which no line carries
-				sum.Received, sum.Corrected, sum.Returned = f.Counters.Received, f.Counters.Corrected, f.Counters.Returned
+				later := flowsOf(f.Ledger[i+1:])
+				sum.Received, sum.Corrected = f.Counters.Received-later.Received, f.Counters.Corrected-later.Corrected
+				sum.Returned = f.Counters.Returned - later.Returned
 			}
 			sum.OnHand, sum.Held, sum.Offered, sum.Sold = l.OnHand, l.Held, l.Offered, l.SoldTo
 		}
@@ -177,6 +179,22 @@ func (r *report) replay(f Facts) story {
 		r.add("I1", "the stock hash", fmt.Sprintf("ledger number %d", n), "%d", got.Ledger)
 	}
 	return s
+}
+
+// flowsOf is what stock events of these lines brought.
+func flowsOf(lines []Line) (sum Counters) {
+	for _, l := range lines {
+		switch {
+		case l.Verb != "stock":
+		case l.Kind == "restock":
+			sum.Received += l.Units
+		case l.Kind == "correction" || l.Kind == "level":
+			sum.Corrected += l.Units
+		case l.Kind == "return":
+			sum.Returned += l.Units
+		}
+	}
+	return sum
 }
 
 // step takes one line of a hold into the sum and answers the state before it.

@@ -36,6 +36,13 @@ func (r *report) order(f Facts, before []string) {
 		switch {
 		case l.Verb == "stock" && l.Kind != "discarded" && l.Units > 0:
 			t.generation++
+		case l.Verb == "repair" && l.Kind == "rebuilt" && entry != "": // the lines that led to it are lost
+			if isEnd(l.Reason) {
+				t.over[entry] = t.generation
+				break
+			}
+			t.offered[entry] = t.generation
+			delete(t.over, entry)
 		case l.Verb == "leave":
 			t.left[l.Ref] = true
 		case l.Kind == "retaken":

@@ -1,0 +1,91 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/contract"
+	"holdfast/launch"
+)
+
+// listedFlow is a workflow of a list with the state that it wrote last.
+type listedFlow struct{ id, state string }
+
+// listed visits the pages of the workflows that a query finds.
+func (r *rebuild) listed(ctx context.Context, query string, visit func([]listedFlow) error) error {
+	req := &workflowservice.ListWorkflowExecutionsRequest{PageSize: listPage, Query: query}
+	for {
+		res, err := r.Owners.ListWorkflow(ctx, req)
+		if err != nil {
+			return fmt.Errorf("list workflows: %w", err)
+		}
+		page := make([]listedFlow, len(res.GetExecutions()))
+		for i, e := range res.GetExecutions() {
+			page[i] = listedFlow{e.GetExecution().GetWorkflowId(), stateOf(e)}
+		}
+		if err := visit(page); err != nil {
+			return err
+		}
+		if req.NextPageToken = res.GetNextPageToken(); len(req.NextPageToken) == 0 {
+			return nil
+		}
+	}
+}
+
+func stateOf(e *workflowpb.WorkflowExecutionInfo) (state string) {
+	p, ok := e.GetSearchAttributes().GetIndexedFields()[contract.StateAttribute]
+	if !ok || converter.GetDefaultDataConverter().FromPayload(p, &state) != nil {
+		return ""
+	}
+	return state
+}
+
+// ask answers the status of each of ids that Temporal knows, some side by side, in
+// their order.
+func ask[T any](ctx context.Context, books Books, ids []string) ([]T, error) {
+	found := make([]*T, len(ids))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(askAtOnce)
+	for i, id := range ids {
+		group.Go(func() error {
+			var s T
+			err := books.Status(ctx, id, &s)
+			if errors.Is(err, launch.ErrNoOwner) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("ask %s: %w", id, err)
+			}
+			found[i] = &s
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var all []T
+	for _, s := range found {
+		if s != nil {
+			all = append(all, *s)
+		}
+	}
+	return all, nil
+}
+
+// idsOf are those of a page that want says.
+func idsOf(page []listedFlow, want func(listedFlow) bool) []string {
+	var ids []string
+	for _, w := range page {
+		if want(w) && !slices.Contains(ids, w.id) {
+			ids = append(ids, w.id)
+		}
+	}
+	return ids
+}
