@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/e2e/shop"
+)
+
+// lossEnv are the clocks of a house whose Redis is lost: it opens soon, no hold expires
+// meanwhile, and sales are audited as soon as they may be.
+var lossEnv = map[string]string{"HOLDFAST_GATE_REOPEN_WAIT": "3s", "HOLDFAST_GATE_AUDIT_AGE": "1s"}
+
+// rush is a flash sale and a line through which Redis is lost: some pay at once, some
+// give back, and most hold on to what they were promised until it is over.
+type rush struct {
+	*mob
+	mu     sync.Mutex
+	kept   []*promise
+	given  map[string]bool // back, by their shoppers
+	line   []string        // entries in the order of their joins
+	over   atomic.Bool
+	people sync.WaitGroup
+}
+
+// newRush opens two SKUs and lets people in.
+func newRush(t *testing.T, h *house, name string, units int64) *rush {
+	t.Helper()
+	log := &customersLog{restocked: map[string]int64{}}
+	r := &rush{mob: &mob{arena: &arena{house: h}, customersLog: log, flash: name + "-flash", line: name + "-line"}, given: map[string]bool{}}
+	h.opened(t, r.flash, units)
+	h.opened(t, r.mob.line, 0)
+	r.restocked[r.flash] = units
+	for who := range 6 {
+		r.people.Go(func() { r.buyer(t.Context(), who) })
+	}
+	t.Cleanup(func() { r.over.Store(true); r.people.Wait() })
+	return r
+}
+
+func (r *rush) buyer(ctx context.Context, who int) {
+	for n := 0; !r.over.Load() && ctx.Err() == nil; n++ {
+		key := fmt.Sprintf("%s-%d-%d", r.flash, who, n)
+		a, ok := r.definite(ctx, "hold "+key, func() (shop.Answer, error) { return r.shop.AskHold(ctx, r.flash, key, key) })
+		switch {
+		case !ok:
+			return
+		case a.Status == http.StatusCreated || a.Status == http.StatusOK:
+			hold, err := shop.ParseHold(a)
+			if err != nil {
+				r.fault("hold %s: %v", key, err)
+				return
+			}
+			r.spend(ctx, r.promised(hold.HoldID), n)
+		case a.Status != http.StatusConflict:
+			r.fault("hold %s was answered %s", key, a)
+		}
+		if wait(ctx, 100*time.Millisecond) != nil {
+			return
+		}
+	}
+}
+
+func (r *rush) spend(ctx context.Context, p *promise, n int) {
+	switch n % 4 {
+	case 0:
+		r.pay(ctx, p, "pay_"+p.holdID)
+	case 1:
+		r.definite(ctx, "release of "+p.holdID, func() (shop.Answer, error) {
+			return r.shop.Call(ctx, http.MethodPost, "/v1/holds/"+p.holdID+"/release", map[string]any{})
+		})
+		r.mu.Lock()
+		r.given[p.holdID] = true
+		r.mu.Unlock()
+	default:
+		r.mu.Lock()
+		r.kept = append(r.kept, p)
+		r.mu.Unlock()
+	}
+}
+
+// more waits until so many more holds were promised.
+func (r *rush) more(t *testing.T, n int) {
+	t.Helper()
+	from := r.holds()
+	require.NoError(t, until(t.Context(), fmt.Sprintf("%d more holds", n), func() error {
+		if now := r.holds(); now < from+n {
+			return fmt.Errorf("%d more", now-from)
+		}
+		return nil
+	}))
+}
+
+// joins puts so many people into the line, one after the other.
+func (r *rush) joins(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		e, err := r.inLine(t.Context(), r.shop, r.mob.line, phone(len(r.line)))
+		require.NoError(t, err)
+		r.line = append(r.line, e.EntryID)
+	}
+}
+
+// opens waits until both SKUs sell again, by themselves.
+func (r *rush) opens(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	for _, sku := range []string{r.flash, r.mob.line} {
+		r.reopens(t, sku)
+	}
+	figure(t, "loss_to_open_gate", time.Since(began).Seconds(), "s")
+}
+
+// reopens waits until a SKU has opened by itself.
+func (h *house) reopens(t *testing.T, sku string) {
+	t.Helper()
+	require.NoError(t, until(t.Context(), sku+" has opened by itself", func() error {
+		s, err := h.shop.Stock(t.Context(), sku)
+		if err == nil && s.State == "closed" {
+			err = errors.New("it is closed")
+		}
+		return err
+	}))
+}
+
+// ends brings the story to its end and holds it against the clients' log: each hold that
+// was promised and not given back is sold to whoever has it, the line is served in its
+// order, and the books agree.
+func (r *rush) ends(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	r.over.Store(true)
+	r.people.Wait()
+	require.NoError(t, each(ctx, len(r.kept), 8, func(ctx context.Context, i int) error {
+		p := r.kept[i]
+		r.pay(ctx, p, "pay_"+p.holdID)
+		if a := p.paid["pay_"+p.holdID]; a.Status != http.StatusOK {
+			return fmt.Errorf("%s was promised, and its payment was answered %s", p.holdID, a)
+		}
+		return nil
+	}))
+	for i, entry := range r.line {
+		require.NoError(t, r.shop.Restock(ctx, r.mob.line, 1))
+		r.restocked[r.mob.line]++
+		text, err := r.offerText(ctx, entry)
+		require.NoError(t, err, "no. %d of the line", i+1)
+		require.Equal(t, phone(i), text.To)
+	}
+	r.account(ctx, t)
+	stock, err := r.shop.Stock(ctx, r.flash)
+	require.NoError(t, err)
+	require.EqualValues(t, len(r.promises)-len(r.given), stock.Sold, "units sold and promises that were paid")
+	require.Equal(t, [3]int64{r.restocked[r.flash] - stock.Sold, 0, 0}, [3]int64{stock.OnHand, stock.Held, stock.Offered})
+	r.judge(t, r.flash, r.mob.line)
+}
+
+// differed waits until a report says what a rebuild has found.
+func (r *rush) differed(t *testing.T) {
+	t.Helper()
+	lines := r.ledger(t, r.flash)
+	require.True(t, slices.ContainsFunc(lines, func(l ledgerLine) bool { return l.Verb == "repair" && l.Reason == "rebuilt" }), "it was rebuilt")
+	require.NoError(t, until(t.Context(), "the difference is reported", func() error {
+		runs, err := r.reports(t.Context(), r.flash)
+		if err == nil && !slices.ContainsFunc(runs, func(p lossReport) bool { return p.Opened && len(p.Differences) > 0 }) {
+			err = errors.New("no report has one")
+		}
+		return err
+	}))
+}
