@@ -201,7 +201,7 @@ func (w *owning) Signal(_ context.Context, _, signal string, arg any) error {
 	case contract.StockAudit:
 		require.Equal(w.t, contract.SignalAudit, signal)
 		w.audits++
-		if m.Epoch >= w.book.Epoch && m.Until.After(w.book.Audit.Until) {
+		if m.Epoch >= w.book.Audit.Epoch && m.Until.After(w.book.Audit.Until) {
 			w.book.Audit = m
 		}
 	}

@@ -67,7 +67,8 @@ type ReconcileAllReport struct {
 // StockAudit tells a Stock how many units had ever been sold, those included that came
 // back, at an instant of the gate's clock. The workflows of all these sales have
 // closed, so that nobody confirms one of them again. One of a lower epoch, or of an
-// earlier instant, than the Stock knows is ignored.
+// earlier instant, than the last one is ignored. The book's own epoch may be ahead of its
+// gate's: a rebuild that did not come to its end has raised it.
 type StockAudit struct {
 	Until time.Time `json:"until,omitzero"`
 	Sold  int64     `json:"sold"`

@@ -144,7 +144,7 @@ func (s *stock) receive() {
 	}
 	for s.audits.Len() > 0 {
 		var m contract.StockAudit
-		if s.audits.ReceiveAsync(&m) && m.Epoch >= s.book.Epoch && m.Until.After(s.book.Audit.Until) {
+		if s.audits.ReceiveAsync(&m) && m.Epoch >= s.book.Audit.Epoch && m.Until.After(s.book.Audit.Until) {
 			s.book.Audit = m
 		}
 	}

@@ -308,15 +308,15 @@ func TestStockKeepsTheLastAudit(t *testing.T) {
 		return contract.StockAudit{Until: began.Add(time.Duration(minute) * time.Minute), Sold: sold, Epoch: epoch}
 	}
 	w.at(time.Minute, func() {
-		for _, m := range []contract.StockAudit{at(2, 20, 1), at(2, 21, 1), at(1, 10, 1), at(3, 30, 1)} {
+		for _, m := range []contract.StockAudit{at(2, 20, 1), at(2, 21, 1), at(1, 10, 1), at(3, 30, 2)} {
 			w.SignalWorkflow(contract.SignalAudit, m)
 		}
 		w.SignalWorkflow(contract.SignalAudit, "no audit")
-		w.SignalWorkflow(contract.SignalEpoch, contract.StockEpoch{Epoch: 2})
+		w.SignalWorkflow(contract.SignalEpoch, contract.StockEpoch{Epoch: 9})
 	})
 	w.at(2*time.Minute, func() { w.SignalWorkflow(contract.SignalAudit, at(9, 90, 1)) })
 	out := w.runStock(contract.StockInput{SKU: chair, Book: openBook()}, time.Hour)
-	require.Equal(t, at(3, 30, 1), out.Book.Audit)
+	require.Equal(t, at(3, 30, 2), out.Book.Audit)
 
 	again := newWorld(t)
 	again.at(time.Minute, func() { again.SignalWorkflow(contract.SignalAudit, at(5, 25, 2)) }) // a sale was undone
