@@ -19,6 +19,7 @@ func readGate(ctx context.Context, rdb goredis.UniversalClient, f *Facts) error 
 	entries := pipe.HGetAll(ctx, key("entries"))
 	people := pipe.HGetAll(ctx, key("people"))
 	line := pipe.ZRangeWithScores(ctx, key("line"), 0, -1)
+	back := pipe.ZRangeWithScores(ctx, key("back"), 0, -1)
 	fresh := pipe.ZRangeWithScores(ctx, key("fresh"), 0, -1)
 	parked := pipe.ZRangeWithScores(ctx, key("parked"), 0, -1)
 	limited := pipe.ZRangeWithScores(ctx, key("limited"), 0, -1)
@@ -35,7 +36,10 @@ func readGate(ctx context.Context, rdb goredis.UniversalClient, f *Facts) error 
 	}
 	f.Now, f.People = now.Val(), people.Val()
 	f.Parked = scores(append(parked.Val(), limited.Val()...))
-	f.Line, f.Fresh, f.Leases, f.Outbox = scores(line.Val()), scores(fresh.Val()), scores(leases.Val()), scores(append(outbox.Val(), offers.Val()...))
+	if f.Line = scores(append(line.Val(), back.Val()...)); len(f.Line) < len(line.Val())+len(back.Val()) {
+		return fmt.Errorf("an entry of %s stands in the line and among those who came back", f.SKU)
+	}
+	f.Fresh, f.Leases, f.Outbox = scores(fresh.Val()), scores(leases.Val()), scores(append(outbox.Val(), offers.Val()...))
 	f.Parcels = map[string]bool{}
 	for _, member := range parcels.Val() {
 		f.Parcels[member] = true
