@@ -226,6 +226,13 @@ func (r *run) stepGone(rt *rapid.T) {
 		version++
 	}
 	verdict := r.gone(id, version)
+	var was contract.EntryState
+	if e := r.m.entries[id]; e != nil {
+		was = e.state
+	}
 	r.m.sweep()
+	if e := r.m.entries[id]; e != nil && e.state != was {
+		moved = true // by the end of its lease, in this very call
+	}
 	r.did(rt, "gone", verdict, r.m.gone(id, moved))
 }

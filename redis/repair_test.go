@@ -337,3 +337,19 @@ func TestRepairsKeepToTheFence(t *testing.T) {
 	require.NoError(t, shared.Rename(t.Context(), key(f.sku, "kept"), key(f.sku, "stock")).Err())
 	f.whole()
 }
+
+// An entry whose press dies in the very call that would end it has moved since its
+// owner was looked for.
+func TestAnEntryThatMovesInTheVeryCallIsKept(t *testing.T) {
+	f := open(t, 0)
+	entry := f.waits("ada", 1)
+	f.restock("e1", 1)
+	f.press(f.offered(entry))
+	f.pass(aged + time.Second)
+	seen := f.entry(entry)
+	require.Equal(t, contract.EntryHolding, seen.State)
+	require.Equal(t, Changed, f.gone(entry, seen.Version))
+	require.Equal(t, contract.EntryOffered, f.entry(entry).State)
+	require.Equal(t, OK, f.gone(entry, f.entry(entry).Version))
+	require.Equal(t, [4]int64{1, 0, 0, 0}, f.parts())
+}
