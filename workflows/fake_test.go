@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 
 	"holdfast/activities"
 	"holdfast/contract"
@@ -90,6 +91,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, applied: map[string]int64{}}
 	w.SetStartTime(began)
 	w.SetTestTimeout(20 * time.Second)
+	w.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: 5 * time.Second}) // as the product's
 	guard := activities.Guard{Waker: w, ReopenSeconds: 1}
 	workflows.Register(w)
 	words, err := sms.LoadWords(sms.WordsOptions{Shop: "Nordlicht", Locale: "en", LongestLink: "https://nordlicht.example/r/"})
