@@ -115,8 +115,8 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // storm strikes once with every kind, in an order, for lengths and after pauses that rnd
-// decides.
-func (a *arena) storm(ctx context.Context, t *testing.T, rnd *rand.Rand) {
+// decides, and counts the strikes.
+func (a *arena) storm(ctx context.Context, t *testing.T, rnd *rand.Rand, struck map[string]int) {
 	t.Helper()
 	all := a.strikes()
 	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -124,6 +124,7 @@ func (a *arena) storm(ctx context.Context, t *testing.T, rnd *rand.Rand) {
 		lasts := time.Duration(200+rnd.IntN(2300)) * time.Millisecond
 		t.Logf("%s %s for %s", time.Now().UTC().Format("15:04:05.000"), s.kind, lasts)
 		require.NoError(t, s.do(ctx, lasts), s.kind)
+		struck[s.kind]++
 		require.NoError(t, wait(ctx, time.Duration(rnd.IntN(2000))*time.Millisecond))
 	}
 }

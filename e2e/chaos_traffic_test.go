@@ -24,6 +24,7 @@ type promise struct {
 type customersLog struct {
 	mu        sync.Mutex
 	promises  []*promise
+	joined    []string         // entries whose join was answered
 	restocked map[string]int64 // SKU → units of restocks that were answered as applied
 	faults    []string
 }
@@ -161,6 +162,9 @@ func (m *mob) waiter(ctx context.Context, rnd *rand.Rand, who int) {
 			m.fault("join of %s: %v", number, err)
 			continue
 		}
+		m.mu.Lock()
+		m.joined = append(m.joined, e.EntryID)
+		m.mu.Unlock()
 		m.waits(ctx, rnd, e.EntryID)
 	}
 }
