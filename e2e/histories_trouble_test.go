@@ -72,18 +72,20 @@ var pathsOfATroubledHouse = []path{
 	{"a night", aNight},
 	{"redis restarts", func(t *testing.T, p *play) {
 		ctx := t.Context()
-		const kept, lost = "kept", "lost"
-		p.opened(t, kept, 1)
-		p.opened(t, lost, 1)
+		const kept, lost, unreadable = "kept", "lost", "unreadable"
+		for _, sku := range []string{kept, lost, unreadable} {
+			p.opened(t, sku, 1)
+		}
 		require.NoError(t, p.Child(stack.Redis).Stop())
 		require.NoError(t, p.Child(stack.Redis).Start(ctx))
 		require.NoError(t, p.redis.Del(ctx, "hf:{"+lost+"}:stock").Err())
-		for _, sku := range []string{kept, lost} {
+		require.NoError(t, p.redis.HSet(ctx, "hf:{"+unreadable+"}:holds", "hold_x", "no record").Err())
+		for _, sku := range []string{kept, lost, unreadable} {
 			a, err := p.shop.AskHold(ctx, sku, "walk-in", sku)
 			require.NoError(t, err)
 			require.Equal(t, http.StatusServiceUnavailable, a.Status, a)
 		}
-		for _, sku := range []string{kept, lost} {
+		for _, sku := range []string{kept, lost, unreadable} {
 			var report struct {
 				Opened      bool     `json:"opened"`
 				Differences []string `json:"differences"`
@@ -91,10 +93,11 @@ var pathsOfATroubledHouse = []path{
 			require.NoError(t, until(ctx, sku+" is checked", func() error {
 				return p.temporal.GetWorkflow(ctx, "reconcile."+sku, "").Get(ctx, &report)
 			}))
-			require.Equal(t, sku == kept, report.Opened, fmt.Sprint(report.Differences))
+			require.Equal(t, sku != unreadable, report.Opened, fmt.Sprint(report.Differences))
 		}
 		p.keep("reconcile-opened", "reconcile."+kept, "")
-		p.keep("reconcile-closed", "reconcile."+lost, "")
+		p.keep("reconcile-rebuilt", "reconcile."+lost, "")
+		p.keep("reconcile-closed", "reconcile."+unreadable, "")
 	}},
 }
 

@@ -30,13 +30,13 @@ const (
 // names of its files in the folder current.
 var paths = []string{
 	"entry-bought", "entry-expired", "entry-hold-ended", "entry-idle", "entry-lapsed", "entry-left", "entry-left-an-offer",
-	"entry-removed", "entry-unreachable",
+	"entry-passed-in-the-night", "entry-removed", "entry-told-after-a-night", "entry-unreachable",
 	"hold-cancelled", "hold-cart-refused", "hold-cart-sold", "hold-cart-undone", "hold-declined", "hold-expired", "hold-extended", "hold-failed-then-sold", "hold-late", "hold-mismatched",
 	"hold-mismatched-then-sold", "hold-of-a-link", "hold-paid-in-time", "hold-paid-twice", "hold-refused", "hold-released",
 	"hold-sold-after-an-outage", "hold-sold-by-signal", "hold-sold-by-update", "hold-undecodable", "hold-unfinished-payment",
 	"payment-late", "payment-mismatched", "payment-parked", "payment-refunded", "payment-retake", "payment-second",
 	"payment-unknown-settled",
-	"reconcile-closed", "reconcile-opened",
+	"reconcile-closed", "reconcile-opened", "reconcile-rebuilt",
 	"stock-continued", "stock-continues", "stock-drained", "stock-events",
 }
 
