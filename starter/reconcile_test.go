@@ -46,8 +46,8 @@ func TestReconcile(t *testing.T) {
 	require.Equal(t, 202, started.status)
 	var running passView
 	started.into(t, &running)
-	require.Equal(t, [2]any{"run-1", false}, [2]any{running.RunID, running.Done})
-	require.GreaterOrEqual(t, h.call("GET", path+"?run_id=run-1", nil).status, 500)
+	require.Equal(t, [2]any{run, false}, [2]any{running.RunID, running.Done})
+	require.GreaterOrEqual(t, h.call("GET", path+"?run_id="+run, nil).status, 500)
 
 	h.wf.onReport = func(string, *contract.ReconcileReport) error { return launch.ErrNoOwner }
 	exact(t, h.call("GET", path, nil), 503, unavailable)
