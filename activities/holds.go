@@ -189,13 +189,26 @@ type ReleaseHoldInput struct {
 	Actor    string    `json:"actor"`
 	Deadline time.Time `json:"deadline"`
 	AskOnly  bool      `json:"ask_only,omitempty"`
+	// Unheard is how a Hold that its shopper or the shop ends would adopt a line that it
+	// has not heard of yet.
+	Unheard *AdoptHoldInput `json:"unheard,omitempty"`
 }
 
-// ReleaseHold ends a live hold.
+// ReleaseHold ends a live hold. One that was promised, and that Redis has forgotten
+// before its Hold had heard of it, is taken afresh first: what has ended has a record.
 func (a *Holds) ReleaseHold(ctx context.Context, in ReleaseHoldInput) (HoldOutcome, error) {
-	out, err := a.Gate.Release(ctx, redis.ReleaseRequest{
+	req := redis.ReleaseRequest{
 		SKU: in.SKU, HoldID: in.HoldID, Reason: in.Reason, Actor: in.Actor, Deadline: in.Deadline, AskOnly: in.AskOnly,
-	})
+	}
+	out, err := a.Gate.Release(ctx, req)
+	if err == nil && out.Verdict == redis.Unknown && in.Unheard != nil {
+		adopted, err := a.AdoptHold(ctx, *in.Unheard)
+		if err != nil || adopted.Verdict != redis.OK {
+			return adopted, err
+		}
+		out, err = a.Gate.Release(ctx, req)
+		return a.holdDone(ctx, in.SKU, "release hold of", out, err)
+	}
 	return a.holdDone(ctx, in.SKU, "release hold of", out, err)
 }
 

@@ -28,20 +28,12 @@ func (h *hold) adopt() error {
 	if h.paying {
 		summary = "extend while the shopper pays"
 	}
-	for i, line := range h.lines {
-		in := activities.AdoptHoldInput{
-			SKU: line.SKU, HoldID: h.in.HoldID, Units: line.Quantity, Person: h.in.Person,
-			HoldSeconds: h.in.Settings.HoldSeconds,
-		}
+	for i := range h.lines {
+		in := h.ofAdopt(i)
 		if h.paying {
 			in.ExtendSeconds = h.in.Settings.ExtensionSeconds
-		}
-		if i == 0 { // which speaks for the cart
-			if h.paying {
+			if i == 0 { // which speaks for the cart
 				in.Amount = h.named
-			}
-			if len(h.lines) > 1 {
-				in.Cart = h.lines
 			}
 		}
 		out, answered, err := h.askLine(i, lineStep{adopts: true}, h.label(summary, i), holdActivities.AdoptHold, in)
@@ -58,6 +50,17 @@ func (h *hold) adopt() error {
 	h.arm()
 	h.tellAdopted()
 	return nil
+}
+
+func (h *hold) ofAdopt(i int) activities.AdoptHoldInput {
+	in := activities.AdoptHoldInput{
+		SKU: h.lines[i].SKU, HoldID: h.in.HoldID, Units: h.lines[i].Quantity, Person: h.in.Person,
+		HoldSeconds: h.in.Settings.HoldSeconds,
+	}
+	if i == 0 && len(h.lines) > 1 {
+		in.Cart = h.lines
+	}
+	return in
 }
 
 // adopted takes a line's answer and says whether the line is ours.
@@ -173,6 +176,10 @@ func (h *hold) ofRelease(i int) activities.ReleaseHoldInput {
 	if at := h.gate[i].Deadline; !at.IsZero() {
 		in.Deadline = at.Add(h.grace())
 	}
+	if h.gate[i].State == contract.HoldProvisional && h.why.reason != contract.ReasonExpired && h.why.reason != contract.ReasonCompensation {
+		unheard := h.ofAdopt(i)
+		in.Unheard = &unheard
+	}
 	return in
 }
 
@@ -185,7 +192,7 @@ func (h *hold) earlyForAll() (left time.Duration, err error) {
 	}
 	for i := range h.lines {
 		in := h.ofRelease(i)
-		in.AskOnly = true
+		in.AskOnly, in.Unheard = true, nil
 		out, later, err := gateAsk[activities.HoldOutcome](h.ctx, h.label("ask whether it may end", i), holdActivities.ReleaseHold, in)
 		if err != nil || later != nil || out.Verdict != redis.Early {
 			return 0, err
