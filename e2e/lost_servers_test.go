@@ -36,7 +36,7 @@ func TestAPromotedReplicaWithoutTheLastWrites(t *testing.T) {
 	t.Cleanup(func() { second.Close() })
 	require.NoError(t, follows(ctx, second))
 
-	r := newRush(t, a.house, "promoted", 400)
+	r := newRush(t, a.house, "promoted", 2000)
 	r.joins(t, 2)
 	r.more(t, 10)
 	for _, change := range []struct {
@@ -90,7 +90,7 @@ func TestAClusterNodeIsReplaced(t *testing.T) {
 	t.Cleanup(func() { rdb.Close() })
 	h.check.Redis = rdb
 
-	replaced := newRush(t, h, "replaced", 300)
+	replaced := newRush(t, h, "replaced", 2000)
 	owner, err := rdb.MasterForKey(t.Context(), "hf:{"+replaced.flash+"}:stock")
 	require.NoError(t, err)
 	var other string

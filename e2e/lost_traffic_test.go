@@ -65,7 +65,7 @@ func (r *rush) buyer(ctx context.Context, who int) {
 		case a.Status != http.StatusConflict:
 			r.fault("hold %s was answered %s", key, a)
 		}
-		if wait(ctx, 100*time.Millisecond) != nil {
+		if wait(ctx, 300*time.Millisecond) != nil {
 			return
 		}
 	}
