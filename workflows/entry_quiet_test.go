@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -241,15 +242,15 @@ func TestQuietHoursAfterALostAnswer(t *testing.T) {
 // A worker whose clock is behind asks again a second later, not in a loop.
 func TestQuietHoursByAClockThatIsBehind(t *testing.T) {
 	w := asleep(t, "2027-01-10 23:00", "Europe/London", "22:00", "08:00", 12*time.Hour)
-	asked := 0
+	var asked atomic.Int32 // by activities side by side
 	w.sleeps.Now = func() time.Time {
-		asked++
+		asked.Add(1)
 		return w.Now().Add(-2500 * time.Millisecond)
 	}
 	w.at(12*time.Hour, func() { w.SignalWorkflow(contract.SignalLeave, contract.Leave{}) })
 	require.Equal(t, contract.EntryLeft, w.runEntryOf().State)
 	require.Equal(t, []time.Time{utc(t, "2027-01-11 08:00").Add(3 * time.Second)}, w.textedAt)
-	require.Equal(t, 5, asked)
+	require.EqualValues(t, 5, asked.Load())
 }
 
 // The callback of a text whose answer was lost comes in the night: it was sent, so
@@ -282,9 +283,9 @@ func TestQuietHoursAndACallbackOfALostAnswer(t *testing.T) {
 // Clocks that differ by minutes cost a few more asks, not one a second.
 func TestQuietHoursByAClockThatIsFarBehind(t *testing.T) {
 	w := asleep(t, "2027-01-10 23:00", "Europe/London", "22:00", "08:00", 12*time.Hour)
-	asked := 0
+	var asked atomic.Int32 // by activities side by side
 	w.sleeps.Now = func() time.Time {
-		asked++
+		asked.Add(1)
 		return w.Now().Add(-5 * time.Minute)
 	}
 	w.at(time.Hour, func() { w.SignalWorkflow(contract.SignalOffered, w.offer(holdID)) })
@@ -293,7 +294,7 @@ func TestQuietHoursByAClockThatIsFarBehind(t *testing.T) {
 	for _, at := range w.textedAt {
 		require.WithinRange(t, at, utc(t, "2027-01-11 08:05"), utc(t, "2027-01-11 08:10"))
 	}
-	require.LessOrEqual(t, asked, 2*14)
+	require.LessOrEqual(t, asked.Load(), int32(2*14))
 }
 
 // The greatest age of the SKU's own policy bounds the wait: a text of the morning would
