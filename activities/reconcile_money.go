@@ -12,15 +12,27 @@ import (
 )
 
 // leftMoney looks at Holds that did not end by themselves: what they were told of
-// and nobody has is a Payment's.
+// and nobody has is a Payment's. A run that was reset goes on in a newer one.
 func (p *pass) leftMoney(ctx context.Context) error {
-	return p.list(ctx, p.notByThemselves(contract.HoldWorkflow), p.at.Page, func(page []listed, next []byte) error {
+	return p.leftBehind(ctx, contract.HoldWorkflow, func(w listed, run string) error {
+		_, err := p.settleMoney(ctx, w.id, run)
+		return err
+	})
+}
+
+// leftBehind visits the workflows of a type that did not end by themselves since the
+// last pass and are not open again, with their latest run.
+func (p *pass) leftBehind(ctx context.Context, workflow string, visit func(w listed, run string) error) error {
+	query := skuQuery(p.in.SKU, workflow, "ExecutionStatus IN ('Terminated', 'Failed', 'TimedOut')")
+	if !p.in.Since.IsZero() {
+		query += fmt.Sprintf(" AND CloseTime >= '%s'", p.in.Since.UTC().Format(time.RFC3339))
+	}
+	return p.list(ctx, query, p.at.Page, func(page []listed, next []byte) error {
 		for _, w := range page {
 			began := time.Now()
-			// A run that was reset goes on in a newer one.
 			open, run, err := p.owner(ctx, w.id)
 			if err == nil && !open {
-				_, err = p.settleMoney(ctx, w.id, run)
+				err = visit(w, run)
 			}
 			if err == nil {
 				err = p.pace.worked(ctx, began)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 
@@ -16,23 +15,11 @@ import (
 // leftPayments gives the money of Payments that did not end by themselves an owner
 // again: a Payment begun anew asks the gate, and goes on where the other was.
 func (p *pass) leftPayments(ctx context.Context) error {
-	return p.list(ctx, p.notByThemselves(contract.PaymentWorkflow), p.at.Page, func(page []listed, next []byte) error {
-		for _, w := range page {
-			began := time.Now()
-			open, run, err := p.owner(ctx, w.id)
-			if err == nil && !open && run == w.run { // else somebody has begun it anew
-				err = p.revive(ctx, w.id, run)
-			}
-			if err == nil {
-				err = p.pace.worked(ctx, began)
-			}
-			if err != nil {
-				return err
-			}
+	return p.leftBehind(ctx, contract.PaymentWorkflow, func(w listed, run string) error {
+		if run != w.run {
+			return nil // somebody has begun it anew
 		}
-		p.at.Page = next
-		p.save(ctx)
-		return p.look(ctx)
+		return p.revive(ctx, w.id, run)
 	})
 }
 
@@ -81,14 +68,4 @@ func (p *pass) closedPayment(ctx context.Context, id, run string) (in contract.P
 		}
 	}
 	return in, settled, nil
-}
-
-// notByThemselves finds the workflows of a type that did not end by themselves since
-// the last pass.
-func (p *pass) notByThemselves(workflow string) string {
-	query := skuQuery(p.in.SKU, workflow, "ExecutionStatus IN ('Terminated', 'Failed', 'TimedOut')")
-	if !p.in.Since.IsZero() {
-		query += fmt.Sprintf(" AND CloseTime >= '%s'", p.in.Since.UTC().Format(time.RFC3339))
-	}
-	return query
 }
