@@ -47,15 +47,18 @@ func chaosSeed(t *testing.T) uint64 {
 // records, ledger and workflows, and every client's log: each promise was kept, each
 // payment is a sale or a refund that somebody owns.
 func TestChaos(t *testing.T) {
-	rounds := 1 // of one strike of each kind
+	// One strike of each kind, and clocks that fit into a minute. The full form has four
+	// of each, with the lease and the reopening that a shop has.
+	rounds, lease, clocks := 1, 2*time.Second, []string{"HOLDFAST_GATE_REOPEN_WAIT", "2s", "HOLDFAST_HOLD_TTL", "8s",
+		"HOLDFAST_HOLD_EXTENSION", "3s", "HOLDFAST_HOLD_GRACE", "2s", "HOLDFAST_OFFER_WINDOW", "8s"}
 	if long() {
-		rounds = 4
+		rounds, lease, clocks = 4, 10*time.Second, []string{"HOLDFAST_GATE_REOPEN_WAIT", "0", "HOLDFAST_HOLD_TTL", "30s",
+			"HOLDFAST_HOLD_EXTENSION", "10s", "HOLDFAST_HOLD_GRACE", "5s", "HOLDFAST_OFFER_WINDOW", "30s"}
 	}
 	seed := chaosSeed(t)
 	t.Logf("CHAOS_SEED=%d plays this run again", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	a := newArena(t, 2*time.Second, "HOLDFAST_GATE_REOPEN_WAIT", "2s", "HOLDFAST_HOLD_TTL", "8s", "HOLDFAST_HOLD_EXTENSION", "3s",
-		"HOLDFAST_HOLD_GRACE", "2s", "HOLDFAST_OFFER_WINDOW", "8s", "HOLDFAST_SMS_SENT_GRACE", "1s")
+	a := newArena(t, lease, append(clocks, "HOLDFAST_SMS_SENT_GRACE", "1s")...)
 	m := &mob{arena: a, customersLog: &customersLog{restocked: map[string]int64{}}, flash: "chaos-flash", line: "chaos-line"}
 	t.Cleanup(func() { m.keep(t) })
 	a.opened(t, m.flash, 400)
