@@ -54,7 +54,11 @@ func (a *Passes) Rebuild(ctx context.Context, in contract.ReconcileInput) (contr
 		return r.report, checkError("inspect", in.SKU, err)
 	}
 	r.found, r.gate = found, a.Closed(found.ReplID)
-	if err := r.run(ctx); err != nil {
+	err = r.run(ctx)
+	if errors.Is(err, redis.ErrOpen) { // who was before has come to the end
+		return contract.ReconcileReport{SKU: in.SKU, Opened: true, Checked: r.report.Checked}, nil
+	}
+	if err != nil {
 		return r.report, checkError("rebuild", in.SKU, err)
 	}
 	if r.report.Opened {

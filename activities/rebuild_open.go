@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"holdfast/contract"
@@ -47,12 +48,13 @@ func (r *rebuild) open(ctx context.Context) error {
 	if _, err := r.gate.RegisterSKU(ctx, r.sku); err != nil {
 		return err
 	}
-	base, err := r.gate.RebuildOpen(ctx, r.sku, totals)
-	if err != nil {
+	switch base, err := r.gate.RebuildOpen(ctx, r.sku, totals); {
+	case err != nil:
 		return err
+	case base.Verdict != redis.OK:
+		return fmt.Errorf("it was opened while it was rebuilt: %s", base.Verdict)
 	}
-	r.report.Opened = base.Verdict == redis.OK
-	r.report.Repaired = r.report.Found
+	r.report.Opened, r.report.Repaired = true, r.report.Found
 	return nil
 }
 

@@ -21,6 +21,8 @@ const (
 
 // CheckGate is the gate as it is read while it is closed.
 type CheckGate interface {
+	Snapshot(ctx context.Context, sku string) (redis.Counters, contract.About, error)
+	Moved(ctx context.Context, sku string, since redis.Inspection) (bool, error)
 	Inspect(ctx context.Context, sku string) (redis.Inspection, error)
 	InspectRecords(ctx context.Context, sku string, ids []string) (missing []string, err error)
 	InspectEvents(ctx context.Context, sku string, eventIDs []string) (map[string]redis.StockOutcome, error)
@@ -49,39 +51,69 @@ type Reconciles struct {
 
 // CheckAndOpen compares a closed SKU with its book and its open workflows, and
 // opens it when nothing was lost. Otherwise it stays closed and the report
-// says why.
+// says why. One that is open, because who asked first has had it checked, is only
+// reported as that: while it moves, a comparison says nothing.
 func (a *Reconciles) CheckAndOpen(ctx context.Context, in SKURef) (contract.ReconcileReport, error) {
 	defer beating(ctx)()
-	c := check{Reconciles: a, sku: in.SKU}
-	report := contract.ReconcileReport{SKU: in.SKU}
-	found, err := a.Gate.Inspect(ctx, in.SKU)
-	if err != nil {
-		return report, checkError("inspect", in.SKU, err)
+	for {
+		report, moved, err := a.checkOnce(ctx, in.SKU)
+		if err != nil || !moved {
+			return report, err
+		}
 	}
+}
+
+// checkOnce says that the SKU has moved meanwhile when that is so: it was opened, or its
+// server has changed, and what was found is nothing to go by.
+func (a *Reconciles) checkOnce(ctx context.Context, sku string) (report contract.ReconcileReport, moved bool, err error) {
+	report = contract.ReconcileReport{SKU: sku, Checked: time.Now().UTC()}
+	if report.Opened, err = isOpen(ctx, a.Gate, sku); err != nil || report.Opened {
+		return report, false, err
+	}
+	found, err := a.Gate.Inspect(ctx, sku)
+	if err != nil {
+		return report, false, checkError("inspect", sku, err)
+	}
+	c := check{Reconciles: a, sku: sku}
 	ours, err := c.compare(ctx, found)
 	if err != nil {
-		return report, err
+		return report, false, err
+	}
+	if moved, err = a.Gate.Moved(ctx, sku, found); err != nil || moved {
+		return report, moved, err
 	}
 	report.Checked = time.Now().UTC()
 	report.Differences = c.differences
 	report.Rebuildable = c.known && (!found.Missing || found.ReplID != "")
 	if !ours || len(c.differences) > 0 {
-		return report, nil
+		return report, false, nil
 	}
-	if _, err := a.Gate.RegisterSKU(ctx, in.SKU); err != nil {
-		return report, checkError("register", in.SKU, err)
+	if _, err := a.Gate.RegisterSKU(ctx, sku); err != nil {
+		return report, false, checkError("register", sku, err)
 	}
-	base, err := a.Gate.Open(ctx, redis.OpenRequest{SKU: in.SKU, ReplID: found.ReplID, Epoch: found.Counters.Epoch})
+	base, err := a.Gate.Open(ctx, redis.OpenRequest{SKU: sku, ReplID: found.ReplID, Epoch: found.Counters.Epoch})
 	if err != nil {
-		return report, checkError("open", in.SKU, err)
+		return report, false, checkError("open", sku, err)
 	}
 	if base.Verdict == redis.Moved {
-		report.Differences = []string{"the Redis server changed while it was being checked"}
-		return report, nil
+		return report, true, nil
 	}
 	report.Opened = true
-	a.wake(ctx, in.SKU, redis.Base{Wake: true})
-	return report, nil
+	a.wake(ctx, sku, redis.Base{Wake: true})
+	return report, false, nil
+}
+
+// isOpen asks the gate itself: more than another server shuts a SKU.
+func isOpen(ctx context.Context, gate CheckGate, sku string) (bool, error) {
+	_, _, err := gate.Snapshot(ctx, sku)
+	var shut *redis.ClosedError
+	switch {
+	case errors.As(err, &shut):
+		return false, nil
+	case err != nil:
+		return false, checkError("look at", sku, err)
+	}
+	return true, nil
 }
 
 type check struct {

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
 
+	"holdfast/contract"
 	"holdfast/redis"
 )
 
@@ -18,6 +19,10 @@ import (
 type slowGate struct {
 	CheckGate
 	until <-chan struct{}
+}
+
+func (slowGate) Snapshot(context.Context, string) (redis.Counters, contract.About, error) {
+	return redis.Counters{}, contract.About{}, &redis.ClosedError{SKU: "CHAIR"}
 }
 
 func (g slowGate) Inspect(ctx context.Context, _ string) (redis.Inspection, error) {

@@ -27,6 +27,8 @@ type Inspection struct {
 	// Owned are the holds and entries that must have an open workflow: held
 	// holds, and live entries that have acknowledged.
 	Owned []string
+
+	stock map[string]string // as it was read first
 }
 
 var replIDPattern = regexp.MustCompile(`master_replid:([0-9a-f]+)`)
@@ -40,29 +42,47 @@ func (g *Gate) master(ctx context.Context, sku string) (goredis.Cmdable, error) 
 	return g.rdb, nil
 }
 
+// identity is what every change of a SKU, and of the server that it is on, changes.
+func (g *Gate) identity(ctx context.Context, sku string) (replID string, stock map[string]string, err error) {
+	if !g.opts.FenceOff {
+		node, err := g.master(ctx, sku)
+		if err != nil {
+			return "", nil, err
+		}
+		info, err := node.Info(ctx, "replication").Result()
+		if err != nil {
+			return "", nil, err
+		}
+		if m := replIDPattern.FindStringSubmatch(info); m != nil {
+			replID = m[1]
+		}
+	}
+	stock, err = g.rdb.HGetAll(ctx, key(sku, "stock")).Result()
+	return replID, stock, err
+}
+
+// Moved says that a SKU is not as it was when it was inspected: it was opened since, is
+// being rebuilt, or is on another server. What was read of it meanwhile is of no one
+// instant.
+func (g *Gate) Moved(ctx context.Context, sku string, since Inspection) (bool, error) {
+	replID, stock, err := g.identity(ctx, sku)
+	if err != nil {
+		return false, fmt.Errorf("%w: look at %s again: %w", ErrUnavailable, sku, err)
+	}
+	return replID != since.ReplID || !maps.Equal(stock, since.stock), nil
+}
+
 // Inspect adds a SKU's records up and compares them with its counters.
 func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 	var in Inspection
 	unavailable := func(err error) (Inspection, error) {
 		return Inspection{}, fmt.Errorf("%w: inspect %s: %w", ErrUnavailable, sku, err)
 	}
-	if !g.opts.FenceOff {
-		node, err := g.master(ctx, sku)
-		if err != nil {
-			return unavailable(err)
-		}
-		info, err := node.Info(ctx, "replication").Result()
-		if err != nil {
-			return unavailable(err)
-		}
-		if m := replIDPattern.FindStringSubmatch(info); m != nil {
-			in.ReplID = m[1]
-		}
-	}
-	stock, err := g.rdb.HGetAll(ctx, key(sku, "stock")).Result()
-	if err != nil {
+	var err error
+	if in.ReplID, in.stock, err = g.identity(ctx, sku); err != nil {
 		return unavailable(err)
 	}
+	stock := in.stock
 	if len(stock) == 0 {
 		in.Missing = true
 		return in, nil

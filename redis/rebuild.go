@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,9 +45,12 @@ type RebuildStart struct {
 	Returned   int64     // units that came back, for counters that are gone
 }
 
+// ErrOpen says that a SKU was to be rebuilt that is open. Nothing was written.
+var ErrOpen = errors.New("the sku is open: nothing of it is rebuilt")
+
 // RebuildBegin makes the SKU this rebuild's, with a stock hash of its own when that is
 // gone, and answers until when its counters have counted: what the SKU did later was
-// lost. Zero when nothing is left that has counted.
+// lost. Zero when nothing is left that has counted. ErrOpen when it is not closed.
 func (g *Gate) RebuildBegin(ctx context.Context, sku string, b RebuildStart) (time.Time, error) {
 	var audited int64
 	if !b.Audited.IsZero() {
@@ -55,6 +59,9 @@ func (g *Gate) RebuildBegin(ctx context.Context, sku string, b RebuildStart) (ti
 	r, err := g.run(ctx, verbRebuildBegin, sku, g.server, g.word, audited, b.Generation, b.Returned)
 	if err != nil {
 		return time.Time{}, err
+	}
+	if r.base().Verdict != OK {
+		return time.Time{}, fmt.Errorf("rebuild of %s: %w", sku, ErrOpen)
 	}
 	if r.int(2) == 0 {
 		return time.Time{}, nil

@@ -17,7 +17,7 @@ func TestARebuildTouchesNoOpenSKU(t *testing.T) {
 	before, lines := f.parts(), f.lines()
 	g := f.g.Rebuilding("another server")
 	_, err := g.RebuildBegin(t.Context(), f.sku, RebuildStart{})
-	require.NoError(t, err)
+	require.ErrorIs(t, err, ErrOpen)
 	for _, verb := range []func() (Base, error){
 		func() (Base, error) {
 			return g.RebuildHold(t.Context(), f.sku, RebuiltHold{
