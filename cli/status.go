@@ -36,7 +36,8 @@ come first.
 
 Exit code 0: all is well. 1: a person should look: money that only a person can pay
 back, events that the shop did not take. 2: units or money are at stake, or it cannot
-be told: a closed gate, a shortfall, no answer of the door, Redis or Temporal.
+be told: a closed gate, a tripwire that rings (a shortfall, a ledger that does not add
+up), no answer of the door, Redis or Temporal.
 
 ` + accessByName,
 		Args: cobra.NoArgs,
@@ -158,13 +159,37 @@ func (s *skuState) judge() {
 	switch {
 	case s.state == string(contract.SKUClosed):
 		s.trouble, s.note = statusGrave, "closed: nothing is sold until the gate was checked; see its Reconcile workflow"
-	case s.number("shortfall") > 0:
-		s.trouble, s.note = statusGrave, fmt.Sprintf("shortfall: %d promised that are not there; restock, or give holds back", s.number("shortfall"))
+	case s.number("shortfall") > 0 || len(s.rings()) > 0:
+		s.trouble, s.note = statusGrave, s.alarm()
 	case s.state == string(contract.SKUPaused):
 		s.note = "paused: holdfast resume"
 	case s.state == string(contract.SKULine) && s.number("available") > 0:
 		s.note = "free units while people wait: a moment's work, or see holdfast why"
 	}
+}
+
+// rings are the wires of the tripwire that ring.
+func (s skuState) rings() []string {
+	var wires []string
+	list, _ := s.stockAnswer["rings"].([]any)
+	for _, wire := range list {
+		wires = append(wires, fmt.Sprint(wire))
+	}
+	return wires
+}
+
+// alarm names all that rings. A shortfall may be what somebody asked for; anything else
+// no call does.
+func (s skuState) alarm() string {
+	var says []string
+	if n := s.number("shortfall"); n > 0 {
+		says = append(says, fmt.Sprintf("shortfall: %d promised that are not there; restock, or give holds back", n))
+	}
+	wires := slices.DeleteFunc(s.rings(), func(wire string) bool { return wire == contract.WireShortfall })
+	if len(wires) > 0 {
+		says = append(says, fmt.Sprintf("%s: the books contradict each other; holdfast pause %[2]v, then holdfast statement %[2]v says where", strings.Join(wires, ", "), s.stockAnswer["sku"]))
+	}
+	return strings.Join(says, "; ")
 }
 
 func (s skuState) number(field string) int64 {

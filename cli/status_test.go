@@ -44,7 +44,9 @@ func newOnCallDoor(t *testing.T, answers map[string]string) *onCallDoor {
 const (
 	noRows   = `{"data":[],"next_cursor":null}`
 	goodSKU  = `{"sku":"CHAIR","title":"Oak","state":"available","on_hand":9,"held":2,"offered":0,"available":7,"open_to_all":7,"sold":1,"returned":0,"waiting":0,"shortfall":0}`
-	shortSKU = `{"sku":"SHORT","state":"sold_out","on_hand":1,"held":3,"offered":0,"available":-2,"open_to_all":0,"sold":1,"waiting":0,"shortfall":2}`
+	shortSKU = `{"sku":"SHORT","state":"sold_out","on_hand":1,"held":3,"offered":0,"available":-2,"open_to_all":0,"sold":1,"waiting":0,"shortfall":2,"rings":["shortfall"]}`
+	bentSKU  = `{"sku":"BENT","state":"sold_out","on_hand":0,"held":-1,"offered":0,"available":1,"open_to_all":1,"sold":4,"waiting":0,"shortfall":0,"rings":["oversold","negative","ledger"]}`
+	bothSKU  = `{"sku":"BOTH","state":"sold_out","on_hand":1,"held":3,"offered":0,"available":-2,"open_to_all":0,"sold":1,"waiting":0,"shortfall":2,"rings":["shortfall","ledger"]}`
 	pauseSKU = `{"sku":"BENCH","state":"paused","on_hand":1,"held":0,"offered":0,"available":1,"open_to_all":0,"sold":0,"waiting":4,"shortfall":0}`
 	shutSKU  = `{"sku":"VASE","state":"closed"}`
 )
@@ -67,6 +69,8 @@ func TestStatusSaysHowEverythingIs(t *testing.T) {
 		"a pause is meant":        {rowsOf(goodSKU, pauseSKU), noRows, noRows, 0, []string{"all is well", "paused: holdfast resume"}},
 		"a closed gate":           {rowsOf(goodSKU, shutSKU), noRows, noRows, 2, []string{"units or money are at stake", "! VASE: closed"}},
 		"a shortfall":             {rowsOf(goodSKU, shortSKU), noRows, noRows, 2, []string{"! SHORT: shortfall: 2 promised"}},
+		"other wires":             {rowsOf(goodSKU, bentSKU), noRows, noRows, 2, []string{"! BENT: oversold, negative, ledger: the books contradict each other; holdfast pause BENT, then holdfast statement BENT"}},
+		"a shortfall and a wire":  {rowsOf(goodSKU, bothSKU), noRows, noRows, 2, []string{"! BOTH: shortfall: 2 promised that are not there; restock, or give holds back; ledger: the books"}},
 		"a refund on its way":     {rowsOf(goodSKU), rowsOf(payment(`"state":"refund-pending","cause":"late"`)), noRows, 0, []string{"all is well", "open refunds: 1"}},
 		"parked money":            {rowsOf(goodSKU), rowsOf(payment(`"state":"parked","cause":"unknown"`)), noRows, 1, []string{"is parked (unknown)", "holdfast refunds settle"}},
 		"a refund by hand":        {rowsOf(goodSKU), rowsOf(payment(`"state":"refund-pending","by_hand":"too old"`)), noRows, 1, []string{"only a person can pay it back: too old"}},

@@ -131,7 +131,7 @@ type stockAnswer map[string]any
 
 var stockFields = []string{
 	"sku", "title", "state", "on_hand", "held", "offered", "available", "open_to_all",
-	"sold", "returned", "waiting", "shortfall", "generation", "as_of",
+	"sold", "returned", "waiting", "shortfall", "rings", "generation", "as_of",
 }
 
 func (s *stockAnswer) UnmarshalJSON(body []byte) error {

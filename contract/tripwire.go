@@ -29,6 +29,14 @@ func FreshRings(rings, before []Ring) (fresh []Ring) {
 	return fresh
 }
 
+// WiresOf are their wires.
+func WiresOf(rings []Ring) (wires []string) {
+	for _, r := range rings {
+		wires = append(wires, r.Wire)
+	}
+	return wires
+}
+
 // Rung is the payload of the signal tripwire of a Stock: what somebody has seen ring,
 // or with nothing that what rang is silent. The Stock looks for itself.
 type Rung struct {

@@ -40,11 +40,17 @@ func (g *Gate) Tripwire(ctx context.Context, sku string) (Counters, []contract.R
 	if err != nil {
 		return c, nil, err
 	}
-	says, err := g.lastLine(ctx, sku)
+	rings, err := g.Rings(ctx, c)
+	return c, rings, err
+}
+
+// Rings are the wires of Tripwire, of a SKU whose counters were just read.
+func (g *Gate) Rings(ctx context.Context, c Counters) ([]contract.Ring, error) {
+	says, err := g.lastLine(ctx, c.SKU)
 	if err != nil {
-		return c, nil, fmt.Errorf("%w: last line of %s: %w", ErrUnavailable, sku, err)
+		return nil, fmt.Errorf("%w: last line of %s: %w", ErrUnavailable, c.SKU, err)
 	}
-	return c, withLedger(c.Rings(), says), nil
+	return withLedger(c.Rings(), says), nil
 }
 
 // TripwireAndLedger is Tripwire with the last page of the ledger, line by line.

@@ -22,6 +22,7 @@ type Gate interface {
 	Release(ctx context.Context, req redis.ReleaseRequest) (redis.HoldOutcome, error)
 	Snapshot(ctx context.Context, sku string) (redis.Counters, contract.About, error)
 	Tripwire(ctx context.Context, sku string) (redis.Counters, []contract.Ring, error)
+	Rings(ctx context.Context, c redis.Counters) ([]contract.Ring, error)
 	Policy(ctx context.Context, sku string) (contract.PolicyOf, error)
 	ReadHold(ctx context.Context, sku, holdID string) (redis.HoldOutcome, bool, error)
 	ReadEntry(ctx context.Context, sku, entryID string) (redis.Entry, bool, error)

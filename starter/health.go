@@ -154,7 +154,7 @@ func (d *Door) lookAtGate(ctx context.Context, out *readiness) {
 // ring keeps which wires of a SKU ring.
 func (c *healthCache) ring(sku string, rings []contract.Ring) {
 	delete(c.rings, sku)
-	for _, r := range rings {
-		c.rings[sku] = append(c.rings[sku], r.Wire)
+	if len(rings) > 0 {
+		c.rings[sku] = contract.WiresOf(rings)
 	}
 }

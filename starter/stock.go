@@ -28,6 +28,7 @@ type stockView struct {
 	Returned   int64             `json:"returned"`
 	Waiting    int64             `json:"waiting"`
 	Shortfall  int64             `json:"shortfall"`
+	Rings      []string          `json:"rings,omitempty"` // wires of the tripwire
 	Paused     bool              `json:"paused"`
 	Generation int64             `json:"generation"`
 	Version    int64             `json:"policy_version"`
@@ -40,11 +41,11 @@ type closedView struct {
 	AsOf  string            `json:"as_of"`
 }
 
-func stockOf(c redis.Counters, about contract.About) stockView {
+func stockOf(c redis.Counters, about contract.About, rings []contract.Ring) stockView {
 	return stockView{
 		SKU: c.SKU, Title: about.Title, State: c.State, OnHand: c.OnHand, Held: c.Held, Offered: c.Offered,
 		Available: c.Available, OpenToAll: c.OpenToAll, Sold: c.Sold, Returned: c.Returned, Waiting: c.Waiting,
-		Shortfall: c.Shortfall, Paused: c.Paused, Generation: c.Generation, Version: c.PolicyVersion, AsOf: stamp(c.AsOf),
+		Shortfall: c.Shortfall, Rings: contract.WiresOf(rings), Paused: c.Paused, Generation: c.Generation, Version: c.PolicyVersion, AsOf: stamp(c.AsOf),
 	}
 }
 
@@ -60,7 +61,11 @@ func (d *Door) viewStock(ctx context.Context, sku string) (any, error) {
 	case err != nil:
 		return nil, err
 	}
-	return stockOf(c, about), nil
+	rings, err := d.gate.Rings(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return stockOf(c, about, rings), nil
 }
 
 const updateTimeout = workerWait // of a workflow's answer

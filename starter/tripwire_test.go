@@ -68,3 +68,23 @@ func TestATripwireIsADetailOfReadiness(t *testing.T) {
 	require.Equal(t, 404, h.call("GET", "/v1/stock/NO-SUCH-SKU/tripwire", nil).status)
 	require.Equal(t, 401, h.call("GET", "/v1/stock/"+h.sku+"/tripwire", nil, "Authorization", "").status)
 }
+
+// A SKU's stock names every wire that rings.
+func TestStockNamesTheWiresThatRing(t *testing.T) {
+	h := newHouse(t, 1)
+	require.NoError(t, h.gate.MarkMapWhole(t.Context()))
+	rings := func() []string {
+		var v stockView
+		h.call("GET", "/v1/stock/"+h.sku, nil).into(t, &v)
+		return v.Rings
+	}
+	require.Empty(t, rings())
+	require.NotContains(t, h.call("GET", "/v1/stock/"+h.sku, nil).body, "rings")
+	stock := "hf:{" + h.sku + "}:stock"
+	require.NoError(t, shared.HIncrBy(t.Context(), stock, "held", -1).Err())
+	require.Equal(t, []string{contract.WireNegative, contract.WireLedger}, rings())
+	require.NoError(t, shared.HIncrBy(t.Context(), stock, "held", 3).Err())
+	require.Equal(t, []string{contract.WireShortfall, contract.WireLedger}, rings())
+	require.NoError(t, shared.HIncrBy(t.Context(), stock, "sold", 2).Err())
+	require.Equal(t, []string{contract.WireOversold, contract.WireShortfall, contract.WireLedger}, rings())
+}
