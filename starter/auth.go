@@ -26,6 +26,9 @@ func apiKeys(items []string) []apiKey {
 // caller names who sent the bearer key of r. Every key is compared, in constant
 // time, so that an answer's delay tells nothing.
 func (d *Door) caller(r *http.Request) (string, error) {
+	if len(r.Header.Values("Authorization")) > 1 {
+		return "", problem(unauthorized, "the header Authorization stands more than once; which one counts?")
+	}
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || strings.TrimSpace(secret) == "" {
 		return "", problem(unauthorized, "send the header Authorization: Bearer and an API key")

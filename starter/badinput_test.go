@@ -97,6 +97,11 @@ func TestBadHolds(t *testing.T) {
 		"empty body":           {``, 400, malformedBody, nil},
 		"member twice":         {body(`"quantity":1,"quantity":2`), 400, malformedBody, nil},
 		"not UTF-8":            {"{\"sku\":\"\xff\"}", 400, malformedBody, nil},
+		"byte order mark":      {"\ufeff" + body(`"quantity":1`), 400, malformedBody, nil},
+		"half a character":     {`{"sku":"` + h.sku + `","quantity":1,"customer":"a\ud83d"}`, 400, malformedBody, nil},
+		"its other half":       {`{"sku":"` + h.sku + `","quantity":1,"customer":"\ude00"}`, 400, malformedBody, nil},
+		"two first halves":     {`{"sku":"` + h.sku + `","quantity":1,"customer":"\ud83d\ud83d"}`, 400, malformedBody, nil},
+		"half in a name":       {body(`"quantity":1,"\uD83D":1`), 400, malformedBody, nil},
 		"nested too deep":      {strings.Repeat("[", 60_000), 400, malformedBody, nil},
 		"over 64 KiB":          {body(`"quantity":1,"order_ref":"` + strings.Repeat("x", 64<<10) + `"`), 413, bodyTooLarge, nil},
 	} {
@@ -129,11 +134,26 @@ func TestBadHeaders(t *testing.T) {
 		twice := h.request("POST", "/v1/holds", good, "Idempotency-Key", "k")
 		twice.Header.Add("Idempotency-Key", "other")
 		exact(t, h.send(twice), 422, validationFailed)
+		twice = h.request("POST", "/v1/holds", good, "Idempotency-Key", "k")
+		twice.Header.Add("Authorization", "Bearer nonsense")
+		exact(t, h.send(twice), 401, unauthorized)
+		for _, coding := range []string{"gzip", "br", "gzip, identity"} {
+			exact(t, ask("Content-Encoding", coding), 415, unsupportedMediaType)
+		}
 		for _, media := range []string{"", "text/plain", "application/x-www-form-urlencoded"} {
 			exact(t, ask("Content-Type", media), 415, unsupportedMediaType)
 		}
 	})
 	require.Equal(t, 201, ask("Content-Type", "application/json; charset=utf-8").status)
+}
+
+// A character outside the first plane is two escapes, and an escaped backslash is none.
+func TestWholeCharactersAreTaken(t *testing.T) {
+	h := newHouse(t, 5)
+	for i, written := range []string{`\ud83d\ude00`, `\\ud83d`, `\\\ud83d\ude00\\`, `\u00e9\ufffd`} {
+		a := h.call("POST", "/v1/holds", fmt.Sprintf(`{"sku":%q,"quantity":1,"customer":"%s"}`, h.sku, written), "Idempotency-Key", fmt.Sprint(i))
+		require.Equal(t, 201, a.status, a.body)
+	}
 }
 
 func TestBadStockEvents(t *testing.T) {

@@ -55,8 +55,8 @@ func (d *Door) postCodec(translate translation) handlerFunc {
 }
 
 func readPayloads(w http.ResponseWriter, r *http.Request) (*commonpb.Payloads, error) {
-	if !isMedia(r, "application/json") {
-		return nil, problem(unsupportedMediaType, "Content-Type must be application/json, not %q", r.Header.Get("Content-Type"))
+	if err := isJSON(r); err != nil {
+		return nil, err
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPayloads))
 	var tooLarge *http.MaxBytesError

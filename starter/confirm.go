@@ -142,10 +142,15 @@ func causeOf(outcome string) string {
 
 func refusedMoney(id, outcome string, refund *contract.RefundInfo) *Problem {
 	var p *Problem
-	switch outcome {
-	case contract.ConfirmConflict:
+	parked := refund != nil && refund.State == contract.PaymentParked
+	switch {
+	case parked && outcome == contract.ConfirmConflict:
+		p = problem(paymentConflict, "this payment was told for another hold before, and a payment pays for one; a person must find out what it was meant for, and GET /v1/refunds says why")
+	case parked:
+		p = problem(holdEnded, "this payment makes no sale of hold %s; a person must find out what it is, and GET /v1/refunds says why", id)
+	case outcome == contract.ConfirmConflict:
 		p = problem(paymentConflict, "hold %s was sold by another payment; this one is not needed", id)
-	case contract.ConfirmAmountMismatch:
+	case outcome == contract.ConfirmAmountMismatch:
 		p = problem(amountMismatch, "the amount is not the one that the checkout of hold %s announced; the hold goes on", id)
 	default:
 		p = problem(holdEnded, "hold %s is not live any more; this payment made no sale", id)

@@ -8,7 +8,10 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -50,15 +53,31 @@ func readObject(w http.ResponseWriter, r *http.Request, optional bool) (*fields,
 	if optional && len(bytes.TrimSpace(raw)) == 0 {
 		return newFields(map[string]any{}), nil
 	}
-	if !isMedia(r, "application/json") {
-		return nil, problem(unsupportedMediaType, "Content-Type must be application/json, not %q", r.Header.Get("Content-Type"))
+	if err := isJSON(r); err != nil {
+		return nil, err
 	}
 	return parseObject(raw)
 }
 
+// isJSON refuses a body that does not say that it is JSON, as it is.
+func isJSON(r *http.Request) error {
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return problem(unsupportedMediaType, "the body must be sent as it is, without Content-Encoding %.80q", coding)
+	}
+	if !isMedia(r, "application/json") {
+		return problem(unsupportedMediaType, "Content-Type must be application/json, not %.80q", r.Header.Get("Content-Type"))
+	}
+	return nil
+}
+
 func parseObject(raw []byte) (*fields, error) {
-	if !utf8.Valid(raw) {
+	switch {
+	case !utf8.Valid(raw):
 		return nil, problem(malformedBody, "the body is not UTF-8")
+	case bytes.HasPrefix(raw, []byte("\ufeff")):
+		return nil, problem(malformedBody, "the body begins with a byte order mark; leave it out")
+	case halfCharacter(raw):
+		return nil, problem(malformedBody, "an escape is one half of a surrogate pair, and no character")
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber() // a number must be seen as it was written
@@ -76,6 +95,43 @@ func parseObject(raw []byte) (*fields, error) {
 		return nil, invalid(FieldError{Pointer: "", Detail: "must be a JSON object"})
 	}
 	return newFields(object), nil
+}
+
+// halfCharacter finds an escape of one half of a surrogate pair. A decoder puts the
+// same character in the place of each, so that two references would be one.
+func halfCharacter(raw []byte) bool {
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 || i+1 >= len(raw) {
+			return false
+		}
+		if raw = raw[i:]; raw[1] != 'u' {
+			raw = raw[2:]
+			continue
+		}
+		first, second := escaped(raw), rune(0)
+		if raw = raw[2:]; utf16.IsSurrogate(first) {
+			if len(raw) >= 10 && raw[4] == '\\' && raw[5] == 'u' {
+				second = escaped(raw[4:])
+			}
+			if utf16.DecodeRune(first, second) == unicode.ReplacementChar {
+				return true
+			}
+			raw = raw[10:]
+		}
+	}
+}
+
+// escaped is the number of an escape such as \ud83d, 0 for none.
+func escaped(raw []byte) rune {
+	if len(raw) < 6 {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(n)
 }
 
 // readValue reads one value. It is stricter than json.Unmarshal in one thing: a
@@ -102,7 +158,7 @@ func readValue(dec *json.Decoder, depth int) (any, error) {
 			}
 			key := name.(string) // the decoder accepts nothing else here
 			if _, twice := object[key]; twice {
-				return nil, fmt.Errorf("member %q stands twice", key)
+				return nil, fmt.Errorf("member %.80q stands twice", key)
 			}
 			if object[key], err = readValue(dec, depth+1); err != nil {
 				return nil, err

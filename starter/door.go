@@ -6,7 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -215,14 +216,19 @@ func (d *Door) routes() []route {
 	return routes
 }
 
-// Handler answers the routes of the listeners in on.
+// handler answers the routes of the listeners in on, and what is none with a problem.
 func (d *Door) handler(on int) http.Handler {
 	mux := http.NewServeMux()
+	var methods []string
 	for _, r := range d.routes() {
 		if r.on&on != 0 {
 			mux.Handle(r.pattern, r.handler)
+			method, _, _ := strings.Cut(r.pattern, " ")
+			methods = append(methods, method)
 		}
 	}
+	slices.Sort(methods)
+	mux.Handle(anyPath, d.nowhere(mux, slices.Compact(methods), on&public != 0))
 	return d.accessLog(mux)
 }
 
@@ -247,9 +253,8 @@ func (d *Door) bearer(h handlerFunc) http.Handler {
 		if err != nil {
 			return err
 		}
-		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
-			// What cannot be read would be left out, and a list shown whole.
-			return problem(validationFailed, "the query cannot be read: %s; write ; as %%3B, and %% as %%25", err)
+		if err := checkQuery(r); err != nil {
+			return err
 		}
 		return h(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
 	})

@@ -130,7 +130,7 @@ func (d *Door) readHold(ctx context.Context, id string) (redis.HoldOutcome, erro
 	}
 	out, ok, err := d.readWhole(ctx, sku, id)
 	if err == nil && (!ok || out.Hold.State == contract.HoldSwept) {
-		err = problem(unknownHold, "there is no hold %q", id)
+		err = problem(unknownHold, "there is no hold %.80q", id)
 	}
 	return out, err
 }

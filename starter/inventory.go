@@ -58,8 +58,8 @@ func (d *Door) postInventory(w http.ResponseWriter, r *http.Request) error {
 	if !d.signed(raw, r.Header) {
 		return problem(signatureInvalid, "webhook-id, webhook-timestamp and webhook-signature must sign this body with a secret of ours, at most five minutes ago")
 	}
-	if !isMedia(r, "application/json") {
-		return problem(unsupportedMediaType, "Content-Type must be application/json, not %q", r.Header.Get("Content-Type"))
+	if err := isJSON(r); err != nil {
+		return err
 	}
 	f, err := parseObject(raw)
 	if err != nil {

@@ -7,7 +7,10 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -66,6 +69,28 @@ func readPage(r *http.Request, usual int) (pageQuery, error) {
 		return out, badQuery("cursor", "is not one of ours")
 	}
 	return out, nil
+}
+
+// checkQuery refuses a query that cannot be read, and parameters that nobody reads or
+// that stand twice: they would be left out, and a list shown whole.
+func checkQuery(r *http.Request) error {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return problem(validationFailed, "the query cannot be read: %s; write ; as %%3B, and %% as %%25", err)
+	}
+	known := queryOf(r.Pattern)
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		switch {
+		case !slices.ContainsFunc(known, func(m member) bool { return m.name == name }):
+			return problem(validationFailed, "the query parameter %.80q is not known here", name)
+		case len(q[name]) > 1:
+			return badQuery(name, "stands more than once; which one counts?")
+		}
+	}
+	return nil
 }
 
 // badQuery complains of a parameter; it has no JSON pointer.

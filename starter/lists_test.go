@@ -47,3 +47,29 @@ func TestAQueryThatCannotBeReadIsRefused(t *testing.T) {
 	}
 	exact(t, h.call("GET", "/v1/holds?sku=A;state=held", nil, "Authorization", ""), 401, unauthorized)
 }
+
+// A parameter that nobody reads, or one of two, would be left out silently.
+func TestAQueryThatNobodyReadsIsRefused(t *testing.T) {
+	h := newHouse(t, 0)
+	ids := map[string]string{"sku": h.sku, "hold_id": "hold_x", "entry_id": "entry_x", "payment_id": "payment_x", "event_id": "event_x"}
+	of := func(pattern, query string) answer {
+		method, path, _ := strings.Cut(pattern, " ")
+		for name, id := range ids {
+			path = strings.ReplaceAll(path, "{"+name+"}", id)
+		}
+		return h.call(method, path+"?"+query, nil)
+	}
+	asked := 0
+	for _, r := range h.door.routes() {
+		if r.on != api || strings.Contains(r.pattern, "/webhooks/") {
+			continue // anyone's, whose pages may add what they like
+		}
+		asked++
+		require.Contains(t, exact(t, of(r.pattern, "stat=held"), 422, validationFailed).Detail, `"stat" is not known here`, r.pattern)
+		for _, m := range queryOf(r.pattern) {
+			require.Contains(t, exact(t, of(r.pattern, m.name+"=1&"+m.name+"=2"), 422, validationFailed).Detail, m.name+" stands more than once", r.pattern)
+		}
+	}
+	require.Greater(t, asked, 20)
+	exact(t, h.call("GET", "/v1/stock?cursor=%00", nil), 422, validationFailed)
+}

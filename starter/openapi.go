@@ -31,6 +31,8 @@ var (
 	price   = object(must("amount", money[0].schema), must("currency", money[1].schema))
 	aSKU    = schema{"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"}
 	units   = between(1, maxUnits)
+
+	pageLimit = between(1, 200)
 )
 
 // summaries are what each call is called in a list of them.
@@ -146,6 +148,7 @@ var answers = map[string]reflect.Type{
 
 // queries are the parameters in the query of a call, beside limit and cursor of lists.
 var queries = map[string][]member{
+	"GET /v1/stock/{sku}/texts":     {may("since", instant), may("limit", pageLimit)},
 	"GET /v1/stock/{sku}/ledger":    {may("since", instant), may("until", instant)},
 	"GET /v1/stock/{sku}/reconcile": {may("run_id", schema{"type": "string"})},
 	"GET /v1/holds":                 {may("sku", aSKU), may("state", schema{"type": "string"})},
@@ -251,6 +254,14 @@ func operation(pattern, section string) schema {
 	return op
 }
 
+// queryOf are the parameters that a call reads from its query.
+func queryOf(pattern string) []member {
+	if t := answers[pattern]; t != nil && strings.Contains(t.Name(), "listOf") {
+		return append([]member{may("limit", pageLimit), may("cursor", schema{"type": "string"})}, queries[pattern]...)
+	}
+	return queries[pattern]
+}
+
 func problemResponse(names ...string) schema {
 	return schema{
 		"description": strings.Join(names, ", "),
@@ -266,11 +277,7 @@ func parameters(pattern string) []schema {
 	for _, m := range pathName.FindAllStringSubmatch(pattern, -1) {
 		add("path", must(m[1], schema{"type": "string"}))
 	}
-	if t := answers[pattern]; t != nil && strings.Contains(t.Name(), "listOf") {
-		add("query", may("limit", between(1, 200)))
-		add("query", may("cursor", schema{"type": "string"}))
-	}
-	for _, m := range queries[pattern] {
+	for _, m := range queryOf(pattern) {
 		add("query", m)
 	}
 	switch pattern {

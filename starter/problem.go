@@ -25,6 +25,8 @@ const (
 	unknownEntry          = "unknown-entry"
 	unknownLink           = "unknown-link"
 	unknownEvent          = "unknown-event"
+	unknownPath           = "unknown-path"
+	methodNotAllowed      = "method-not-allowed"
 	soldOut               = "sold-out"
 	reservedForLine       = "reserved-for-line"
 	paused                = "paused"
@@ -56,6 +58,8 @@ var problems = map[string]struct {
 	unknownEntry:          {http.StatusNotFound, "No such waitlist entry"},
 	unknownLink:           {http.StatusNotFound, "This link is not known"},
 	unknownEvent:          {http.StatusNotFound, "No such event"},
+	unknownPath:           {http.StatusNotFound, "No such call"},
+	methodNotAllowed:      {http.StatusMethodNotAllowed, "Not a method of this path"},
 	soldOut:               {http.StatusConflict, "Sold out"},
 	reservedForLine:       {http.StatusConflict, "What is free is reserved for the line"},
 	paused:                {http.StatusConflict, "The sale is paused"},

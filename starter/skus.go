@@ -64,19 +64,21 @@ func (s *routing) bySKU(ctx context.Context, sku string) (string, error) {
 			return sku, nil
 		}
 	}
-	p := problem(unknownSKU, "there is no SKU %q; PUT /v1/stock/{sku} opens one", sku)
-	p.SKU = sku
+	p := problem(unknownSKU, "there is no SKU %.80q; PUT /v1/stock/{sku} opens one", sku)
+	if contract.ValidSKU(sku) {
+		p.SKU = sku
+	}
 	return "", p
 }
 
 // byHold answers the SKU of a hold's id.
 func (s *routing) byHold(ctx context.Context, id string) (string, error) {
-	return s.byID(ctx, id, contract.HoldNumber, problem(unknownHold, "there is no hold %q", id))
+	return s.byID(ctx, id, contract.HoldNumber, problem(unknownHold, "there is no hold %.80q", id))
 }
 
 // byEntry answers the SKU of an entry's id.
 func (s *routing) byEntry(ctx context.Context, id string) (string, error) {
-	return s.byID(ctx, id, contract.EntryNumber, problem(unknownEntry, "there is no waitlist entry %q", id))
+	return s.byID(ctx, id, contract.EntryNumber, problem(unknownEntry, "there is no waitlist entry %.80q", id))
 }
 
 func (s *routing) byID(ctx context.Context, id string, number func(string) (string, error), unknown *Problem) (string, error) {

@@ -91,7 +91,7 @@ func (d *Door) putStock(w http.ResponseWriter, r *http.Request) error {
 	}
 	sku := r.PathValue("sku")
 	if !contract.ValidSKU(sku) {
-		return problem(validationFailed, "a SKU has 1 to 64 of A-Z, a-z, 0-9, \".\", \"_\" and \"-\"; %q does not", sku)
+		return problem(validationFailed, "a SKU has 1 to 64 of A-Z, a-z, 0-9, \".\", \"_\" and \"-\"; %.80q does not", sku)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), updateTimeout)
 	defer cancel()
@@ -185,6 +185,9 @@ func (d *Door) listStock(w http.ResponseWriter, r *http.Request) error {
 	q, err := readPage(r, 100)
 	if err != nil {
 		return err
+	}
+	if q.cursor != "" && !contract.ValidSKU(q.cursor) {
+		return badQuery("cursor", "is not one of ours")
 	}
 	skus, err := d.skus.all(r.Context())
 	if err != nil {

@@ -31,7 +31,7 @@ func (d *Door) twilioForm(w http.ResponseWriter, r *http.Request) (url.Values, e
 	}
 	form, err := url.ParseQuery(string(raw))
 	if err != nil || !isMedia(r, "application/x-www-form-urlencoded") {
-		return nil, problem(unsupportedMediaType, "a form is expected, not %q", r.Header.Get("Content-Type"))
+		return nil, problem(unsupportedMediaType, "a form is expected, not %.80q", r.Header.Get("Content-Type"))
 	}
 	return form, nil
 }

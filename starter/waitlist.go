@@ -145,7 +145,7 @@ func (d *Door) readEntry(ctx context.Context, id string) (redis.Entry, error) {
 	}
 	e, ok, err := d.gate.ReadEntry(ctx, sku, id)
 	if err == nil && !ok {
-		err = problem(unknownEntry, "there is no waitlist entry %q", id)
+		err = problem(unknownEntry, "there is no waitlist entry %.80q", id)
 	}
 	return e, err
 }
@@ -182,7 +182,7 @@ func (d *Door) leave(ctx context.Context, id string) error {
 	}
 	d.wakeIf(sku, out.Base)
 	if out.Verdict == redis.Unknown {
-		return problem(unknownEntry, "there is no waitlist entry %q", id)
+		return problem(unknownEntry, "there is no waitlist entry %.80q", id)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (d *Door) writeWhy(w http.ResponseWriter, r *http.Request, sku, entryID str
 	case entryID == "":
 		a.line()
 	case st.Entry == nil:
-		return problem(unknownEntry, "there is no waitlist entry %q", entryID)
+		return problem(unknownEntry, "there is no waitlist entry %.80q", entryID)
 	default:
 		a.entry(*st.Entry)
 	}

@@ -71,7 +71,7 @@ func (w *words) entryEnding(e redis.Entry, h *redis.Hold) told {
 // Problems that have words of their own for shoppers; every other one says that
 // it did not work.
 var problemWords = map[string]string{
-	unknownSKU: "unknown_sku", unknownLink: "unknown_link", unknownEntry: "unknown_page", unknownHold: "unknown_page",
+	unknownSKU: "unknown_sku", unknownLink: "unknown_link", unknownEntry: "unknown_page", unknownHold: "unknown_page", unknownPath: "unknown_page",
 	paused: "paused", saleEnded: "ended", unavailable: "unavailable", "opted-out": "opted_out", limitReached: "at_limit",
 	soldOut: "end_refused", reservedForLine: "end_refused",
 }
