@@ -142,7 +142,24 @@ func TestConfirmUnknown(t *testing.T) {
 	id := contract.HoldID(h.sku, []byte("eleven bytes"))
 	p := exact(t, h.confirm(id, "p"), 409, holdEnded)
 	require.Equal(t, contract.PaymentParked, p.Refund.State)
+	require.Contains(t, p.Detail, "a person must find out what it is")
 	require.Equal(t, contract.CauseUnknown, h.wf.decided[0].Cause)
+}
+
+// The hold is not sold and not over: nobody is told so of money that another one was
+// told of before.
+func TestConfirmByThePaymentOfAnotherHold(t *testing.T) {
+	h := newHouse(t, 1)
+	v := h.hold()
+	h.wf.decision = contract.PaymentDecision{State: contract.PaymentParked, Outcome: contract.ConfirmConflict}
+	h.wf.onConfirm = func(_ context.Context, req contract.ConfirmRequest) (contract.ConfirmResult, error) {
+		return contract.ConfirmResult{Outcome: contract.ConfirmHoldEnded, Refund: &contract.RefundInfo{State: contract.PaymentDeciding}}, nil
+	}
+	p := exact(t, h.confirm(v.HoldID, "of-another"), 409, paymentConflict)
+	require.Equal(t, contract.PaymentParked, p.Refund.State)
+	require.Contains(t, p.Detail, "told for another hold before")
+	require.NotContains(t, p.Detail, "sold by another payment")
+	require.Equal(t, contract.HoldHeld, h.record(v.HoldID).State)
 }
 
 // The hold ends between the look at its record and the update.

@@ -67,7 +67,7 @@ var problems = map[string]struct {
 	limitReached:          {http.StatusConflict, "The customer has as many as one may have"},
 	optedOut:              {http.StatusConflict, "The person wants no texts"},
 	holdEnded:             {http.StatusConflict, "The hold has ended"},
-	paymentConflict:       {http.StatusConflict, "Another payment made the sale"},
+	paymentConflict:       {http.StatusConflict, "The payment conflicts with what was told before"},
 	amountMismatch:        {http.StatusConflict, "Not the amount that was announced"},
 	preconditionFailed:    {http.StatusPreconditionFailed, "It has changed since, or nobody said which version is meant"},
 	bodyTooLarge:          {http.StatusRequestEntityTooLarge, "The body is too large"},
