@@ -136,7 +136,7 @@ func (s *sale) ask(ctx context.Context, i int) (final bool) {
 		return false
 	case a.Status == http.StatusServiceUnavailable && a.Code() == "unavailable" && a.Header.Get("Retry-After") != "":
 		return false
-	case a.Status == http.StatusConflict && a.Code() == "sold-out":
+	case a.Status == http.StatusConflict && (a.Code() == "sold-out" || a.Code() == "just-gone"):
 		return true
 	case a.Status != http.StatusCreated && a.Status != http.StatusOK:
 		s.fault("request %s was answered %s", key, a)

@@ -288,13 +288,13 @@ func TestCartThatItsHoldRefused(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	exact(t, h.ask("key"), 409, soldOut)
+	exact(t, h.ask("key"), 409, justGone)
 	h.wf.onHold = nil
 	require.Equal(t, contract.HoldRefused, h.get(id).State)
-	exact(t, h.ask("key"), 409, soldOut)
+	exact(t, h.ask("key"), 409, justGone)
 	require.Equal(t, [3]int64{0, 0, 2}, h.claimed())
 	h.wf.set(func() { h.wf.closed[id] = true })
-	exact(t, h.ask("key"), 409, soldOut)
+	exact(t, h.ask("key"), 409, justGone)
 }
 
 // Between two lines of a confirm the hold is neither sold nor ended: its workflow is

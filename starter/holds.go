@@ -194,8 +194,9 @@ func (d *Door) reserve(ctx context.Context, req redis.ReserveRequest) (redis.Hol
 	return redis.HoldOutcome{}, tryLater(retrySoon, "many ended reservations of SKU %s are being swept; nothing was changed", req.SKU)
 }
 
-// asItIs answers a repeat with the record. A refused hold never was one, and a cart
-// that is still being made is not promised.
+// asItIs answers a repeat with the record. A refused hold never was one and its id is
+// spent, which a program must be able to tell from sold-out; a cart that is still being
+// made is not promised.
 func (d *Door) asItIs(ctx context.Context, in contract.HoldInput, out redis.HoldOutcome) (taken, error) {
 	if len(in.Lines) > 1 {
 		read, ok, err := d.readWhole(ctx, in.Lines[0].SKU, in.HoldID)
@@ -208,7 +209,9 @@ func (d *Door) asItIs(ctx context.Context, in contract.HoldInput, out redis.Hold
 		out = read
 	}
 	if out.Hold.State == contract.HoldRefused {
-		return taken{}, problem(soldOut, "no unit was left for hold %s; use a new Idempotency-Key to try again", out.Hold.ID)
+		p := problem(justGone, "the units were gone before hold %s was made; try again with a new Idempotency-Key, or join the line", out.Hold.ID)
+		p.JoinURL = d.joinURL(in.Lines[0].SKU)
+		return taken{}, p
 	}
 	return taken{out: out}, nil
 }

@@ -172,7 +172,10 @@ func TestHoldLeaseEndsBeforeAdopt(t *testing.T) {
 	out, err := h.gate.Gate.AdoptHold(t.Context(), redis.AdoptHoldRequest{SKU: h.sku, HoldID: id, ByWorkflow: true, Units: 1, Person: "p", HoldFor: time.Minute})
 	require.NoError(t, err)
 	require.Equal(t, redis.SoldOut, out.Verdict)
-	h.untouched(func() { exact(t, h.askHold("k"), 409, soldOut) })
+	h.untouched(func() {
+		p := exact(t, h.askHold("k"), 409, justGone)
+		require.Equal(t, "https://door.example/join/"+h.sku, p.JoinURL)
+	})
 }
 
 func (h *house) restockTo0(t *testing.T) {

@@ -32,6 +32,7 @@ const (
 	paused                = "paused"
 	saleEnded             = "sale-ended"
 	limitReached          = "limit-reached"
+	justGone              = "just-gone"
 	optedOut              = "opted-out"
 	holdEnded             = "hold-ended"
 	paymentConflict       = "payment-conflict"
@@ -65,6 +66,7 @@ var problems = map[string]struct {
 	paused:                {http.StatusConflict, "The sale is paused"},
 	saleEnded:             {http.StatusConflict, "The sale has ended"},
 	limitReached:          {http.StatusConflict, "The customer has as many as one may have"},
+	justGone:              {http.StatusConflict, "It was gone before the hold was made"},
 	optedOut:              {http.StatusConflict, "The person wants no texts"},
 	holdEnded:             {http.StatusConflict, "The hold has ended"},
 	paymentConflict:       {http.StatusConflict, "The payment conflicts with what was told before"},

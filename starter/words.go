@@ -73,7 +73,7 @@ func (w *words) entryEnding(e redis.Entry, h *redis.Hold) told {
 var problemWords = map[string]string{
 	unknownSKU: "unknown_sku", unknownLink: "unknown_link", unknownEntry: "unknown_page", unknownHold: "unknown_page", unknownPath: "unknown_page",
 	paused: "paused", saleEnded: "ended", unavailable: "unavailable", "opted-out": "opted_out", limitReached: "at_limit",
-	soldOut: "end_refused", reservedForLine: "end_refused",
+	soldOut: "end_refused", justGone: "end_refused", reservedForLine: "end_refused",
 }
 
 // problemCard says a problem in a shopper's words. from is the page to go on from;
