@@ -13,6 +13,16 @@ const (
 	EventsTaskQueue = "holdfast-events"
 )
 
+// Priorities of what waits in one queue for a worker: 1 goes first. An activity has that
+// of its workflow, unless it is here. Temporal gives 3 to what names none.
+const (
+	PriorityBook   = 1 // Stock, Reconcile, ReconcileAll
+	PriorityUnit   = 2 // Hold, Payment, the text of an offer: units or money wait for it
+	PriorityPerson = 3 // OptOut
+	PriorityLine   = 4 // WaitlistEntry, and the text that tells of a place
+	PriorityNews   = 5 // Event
+)
+
 // Workflow types.
 const (
 	HoldWorkflow          = "Hold"

@@ -295,7 +295,9 @@ func (h *house) bookInput(t *testing.T, sku string) int {
 	history := h.temporal.GetWorkflowHistory(t.Context(), "stock."+sku, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	first, err := history.Next()
 	require.NoError(t, err)
-	return first.GetWorkflowExecutionStartedEventAttributes().GetInput().Size()
+	began := first.GetWorkflowExecutionStartedEventAttributes()
+	require.EqualValues(t, 1, began.GetPriority().GetPriorityKey(), "a book that was continued goes before everything else")
+	return began.GetInput().Size()
 }
 
 var highWater = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)

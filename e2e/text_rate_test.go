@@ -162,3 +162,24 @@ func TestTheRateOfAllWorkersTogether(t *testing.T) {
 		require.NotEqual(t, "0", scrapeOf(t, url).samples[`holdfast_texts_total{outcome="accepted"}`], "both workers send")
 	}
 }
+
+// A unit waits for an offer's text and nothing for a joined one, so the offers go first:
+// those of a restock come before most of what a long line is still to be told.
+func TestAnOfferIsToldBeforePlaces(t *testing.T) {
+	ctx := t.Context()
+	const sku, people, units = "places-wait", 60, 3
+	twilio := newTexter(t, "")
+	env := twilio.env()
+	env["HOLDFAST_SMS_SEGMENTS_PER_SECOND"] = "2"
+	h := ownHouse(t, stack.Options{Env: env}, lease)
+	h.opened(t, sku, 0)
+	require.NoError(t, each(ctx, people, 8, func(ctx context.Context, i int) error {
+		_, err := h.inLine(ctx, h.shop, sku, phone(i))
+		return err
+	}))
+	require.NoError(t, h.shop.Restock(ctx, sku, units))
+	require.NoError(t, until(ctx, "the offers are told", twilio.links(units)))
+	places := slices.DeleteFunc(twilio.Messages(), func(m twiliostub.Message) bool { return m.Link("/r/") != "" })
+	figure(t, "places_told_before_the_offers", float64(len(places)), fmt.Sprint("of ", people))
+	require.Less(t, len(places), people*2/3, "joined texts that were sent before the offers")
+}

@@ -1,6 +1,6 @@
 // Package launch starts, signals and updates the project's workflows: the one
-// place that joins ids, task queues, reuse policies, summaries and search
-// attributes, for the door and for activities alike.
+// place that joins ids, task queues, priorities, reuse policies, summaries and
+// search attributes, for the door and for activities alike.
 package launch
 
 import (
@@ -44,13 +44,14 @@ const (
 	StartedClosed
 )
 
-func options(id, state, summary string, skus ...string) client.StartWorkflowOptions {
+func options(id string, priority int, state, summary string, skus ...string) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
 		ID:                                       id,
 		TaskQueue:                                contract.TaskQueue,
 		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		Priority:                                 temporal.Priority{PriorityKey: priority},
 		StaticSummary:                            brief(summary),
 		TypedSearchAttributes:                    temporal.NewSearchAttributes(SKU.ValueSet(skus), State.ValueSet(state)),
 	}
@@ -105,17 +106,17 @@ func (l *Launcher) Hold(ctx context.Context, in contract.HoldInput) (Started, er
 		summary += fmt.Sprintf("%d × %s", line.Quantity, line.SKU)
 	}
 	summary += " for " + in.Customer
-	return l.start(ctx, options(in.HoldID, string(contract.HoldHeld), summary, skus...), contract.HoldWorkflow, in)
+	return l.start(ctx, options(in.HoldID, contract.PriorityUnit, string(contract.HoldHeld), summary, skus...), contract.HoldWorkflow, in)
 }
 
 // Entry starts the workflow of a waitlist entry.
 func (l *Launcher) Entry(ctx context.Context, in contract.EntryInput) (Started, error) {
 	summary := fmt.Sprintf("waits for %d × %s since %s", in.Quantity, in.SKU, in.JoinedAt.UTC().Format(time.RFC3339))
-	return l.start(ctx, options(in.EntryID, string(contract.EntryWaiting), summary, in.SKU), contract.WaitlistEntryWorkflow, in)
+	return l.start(ctx, options(in.EntryID, contract.PriorityLine, string(contract.EntryWaiting), summary, in.SKU), contract.WaitlistEntryWorkflow, in)
 }
 
 func stockOptions(sku string) client.StartWorkflowOptions {
-	opts := options(contract.StockWorkflowID(sku), "open", "the book of "+sku, sku)
+	opts := options(contract.StockWorkflowID(sku), contract.PriorityBook, "open", "the book of "+sku, sku)
 	opts.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	opts.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	opts.WorkflowExecutionErrorWhenAlreadyStarted = false
@@ -179,7 +180,7 @@ func paymentOptions(in contract.PaymentInput) client.StartWorkflowOptions {
 	if in.SKU != "" {
 		skus = append(skus, in.SKU)
 	}
-	opts := options(in.PaymentID, contract.PaymentDeciding, in.Cause+" payment of "+in.HoldID, skus...)
+	opts := options(in.PaymentID, contract.PriorityUnit, contract.PaymentDeciding, in.Cause+" payment of "+in.HoldID, skus...)
 	opts.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	opts.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	opts.WorkflowExecutionErrorWhenAlreadyStarted = false
@@ -189,7 +190,7 @@ func paymentOptions(in contract.PaymentInput) client.StartWorkflowOptions {
 // Event gives an event to its owner. One that has had it, and be it delivered
 // since, keeps it: the same id is the same happening.
 func (l *Launcher) Event(ctx context.Context, in contract.EventInput) error {
-	opts := options(in.EventID, contract.EventSending, in.Type+" of "+in.Subject, in.SKUs...)
+	opts := options(in.EventID, contract.PriorityNews, contract.EventSending, in.Type+" of "+in.Subject, in.SKUs...)
 	opts.TaskQueue = contract.EventsTaskQueue
 	_, err := l.c.ExecuteWorkflow(ctx, opts, contract.EventWorkflow, in)
 	var already *serviceerror.WorkflowExecutionAlreadyStarted

@@ -46,7 +46,7 @@ func (l *Launcher) Said(ctx context.Context, person string, said contract.Said) 
 			return nil
 		}
 	}
-	opts := options(id, contract.OptedOut, "a person who wants no texts")
+	opts := options(id, contract.PriorityPerson, contract.OptedOut, "a person who wants no texts")
 	opts.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	opts.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	opts.WorkflowExecutionErrorWhenAlreadyStarted = false

@@ -52,7 +52,7 @@ func (l *Launcher) reconcile(ctx context.Context, in contract.ReconcileInput, co
 	if in.Pass {
 		summary = "looks through " + in.SKU
 	}
-	opts := options(contract.ReconcileWorkflowID(in.SKU), "checking", summary, in.SKU)
+	opts := options(contract.ReconcileWorkflowID(in.SKU), contract.PriorityBook, "checking", summary, in.SKU)
 	opts.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	opts.WorkflowIDConflictPolicy = conflict
 	opts.WorkflowExecutionErrorWhenAlreadyStarted = conflict == enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL

@@ -52,6 +52,7 @@ func keepSchedule(ctx context.Context, s schedules, log *slog.Logger) {
 			Action: &client.ScheduleWorkflowAction{
 				ID: contract.ReconcileSchedule, Workflow: contract.ReconcileAllWorkflow, Args: []any{contract.ReconcileAllInput{}},
 				TaskQueue: contract.TaskQueue, StaticSummary: "looks through every SKU",
+				Priority: temporal.Priority{PriorityKey: contract.PriorityBook},
 			},
 			Overlap:       enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
 			CatchupWindow: reconcileEvery, // one look makes up for all that were missed

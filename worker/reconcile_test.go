@@ -41,6 +41,7 @@ func TestTheScheduleIsKept(t *testing.T) {
 			action := opts.Action.(*client.ScheduleWorkflowAction)
 			require.Equal(t, [5]any{"reconcile", time.Minute, enumspb.SCHEDULE_OVERLAP_POLICY_SKIP, contract.ReconcileAllWorkflow, contract.TaskQueue},
 				[5]any{opts.ID, opts.Spec.Intervals[0].Every, opts.Overlap, action.Workflow, action.TaskQueue})
+			require.Equal(t, contract.PriorityBook, action.Priority.PriorityKey)
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())

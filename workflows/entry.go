@@ -267,12 +267,13 @@ func (e *entry) show() {
 // sms sends a text on the queue whose rate limit is global. It is tried for as
 // long as it makes sense. Each attempt asks the gate first, so nobody who has
 // left gets one.
-func (e *entry) sms(summary string, worth time.Duration, activity, in any) workflow.Future {
+func (e *entry) sms(summary string, priority int, worth time.Duration, activity, in any) workflow.Future {
 	ctx := workflow.WithActivityOptions(e.ctx, workflow.ActivityOptions{
 		TaskQueue:              contract.SMSTaskQueue,
 		ScheduleToCloseTimeout: worth,
 		StartToCloseTimeout:    30 * time.Second, // the gate, then a provider that may be slow
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 5 * time.Second, BackoffCoefficient: 2, MaximumInterval: 2 * time.Minute},
+		Priority:               temporal.Priority{PriorityKey: priority},
 		Summary:                summary,
 	})
 	return workflow.ExecuteActivity(ctx, activity, in)
@@ -282,7 +283,7 @@ func (e *entry) sms(summary string, worth time.Duration, activity, in any) workf
 const joinedWorth = 24 * time.Hour
 
 func (e *entry) sendJoined() {
-	e.joined = e.sms("joined text", joinedWorth, textActivities.SendJoined,
+	e.joined = e.sms("joined text", contract.PriorityLine, joinedWorth, textActivities.SendJoined,
 		activities.JoinedTextInput{EntryRef: e.ref(), Addressee: e.addressee(), Phone: e.in.Phone, Position: e.in.Position, Earlier: e.later.earlier})
 }
 

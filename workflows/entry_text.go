@@ -18,7 +18,7 @@ import (
 const actorTexts = "sms"
 
 func (e *entry) sendOffer() {
-	e.offer.telling = e.sms("offer text", max(time.Second, e.ageLeft()), textActivities.SendOffer, activities.OfferTextInput{
+	e.offer.telling = e.sms("offer text", contract.PriorityUnit, max(time.Second, e.ageLeft()), textActivities.SendOffer, activities.OfferTextInput{
 		ToldInput: e.toldInput(), Addressee: e.addressee(), EntryID: e.in.EntryID, Phone: e.in.Phone, Earlier: e.offer.earlier,
 	})
 }
