@@ -115,6 +115,8 @@ func wrongFields(w *words, b joinBody, p *Problem) map[string]template.HTML {
 			wrong["phone"] = w.say("wrong_phone_missing")
 		case e.Detail == otherCountry:
 			wrong["phone"] = w.say("wrong_phone_region")
+		case e.Detail == servicePhone:
+			wrong["phone"] = w.say("wrong_phone_service")
 		default:
 			wrong["phone"] = w.say("wrong_phone")
 		}

@@ -142,6 +142,43 @@ func TestOnlyCountriesThatAreServed(t *testing.T) {
 	require.Equal(t, http.StatusCreated, a.status, a.body)
 }
 
+// A number of a service is nobody's, and its owner may earn by each text. What is not
+// known to be one may join: internet phones, and numbers that no table has.
+func TestNoTextsToServiceNumbers(t *testing.T) {
+	regions := func(cfg *config.Config, _ *redis.Options) { cfg.SMS.AllowedRegions = []string{"US", "GB", "DE", "IE"} }
+	h := newHouse(t, 1, regions)
+	for phone, ok := range map[string]bool{
+		"+1 900 555 0101":  false, // premium rate
+		"+44 909 879 0000": false,
+		"+49 900 1 234567": false,
+		"+49 180 512 3456": false, // shared cost
+		"+44 55 1234 5678": false, // of a company
+		"+353 818 123 456": false,
+		"+1 202 555 0101":  true, // of a mobile or not, for fiction
+		"+44 7400 123456":  true, // a mobile
+		"+49 170 1234567":  true,
+		"+44 56 1234 5678": true, // an internet phone
+		"+1 700 555 0101":  true, // unknown
+	} {
+		a := h.call("POST", "/v1/waitlist", map[string]any{"sku": h.sku, "phone": phone, "consent": true})
+		if ok {
+			require.Equal(t, http.StatusCreated, a.status, "%s: %s", phone, a.body)
+			continue
+		}
+		require.Equal(t, http.StatusUnprocessableEntity, a.status, phone)
+		require.Contains(t, a.body, "is a service number; texts go to a mobile number")
+	}
+	for lang, want := range map[string]string{"en": "This is the number of a service.", "de": "Das ist eine Servicenummer."} {
+		a := h.send(h.request("POST", "/join/"+h.sku, url.Values{"phone": {"+1 900 555 0101"}, "consent": {"yes"}}.Encode(),
+			"Content-Type", formMedia, "Accept-Language", lang))
+		require.Equal(t, http.StatusUnprocessableEntity, a.status)
+		require.Contains(t, a.body, want)
+	}
+	// A hold needs no text.
+	a := h.call("POST", "/v1/holds", map[string]any{"sku": h.sku, "quantity": 1, "customer": "ada", "customer_phone": "+1 900 555 0101"}, "Idempotency-Key", "k")
+	require.NotEqual(t, http.StatusUnprocessableEntity, a.status, a.body) // 409: it is for the line
+}
+
 type brokenLimits struct{}
 
 func (brokenLimits) Allow(context.Context, string, int, time.Duration) (time.Duration, error) {

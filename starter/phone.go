@@ -22,7 +22,10 @@ func (d *Door) phone(f *fields, name string) string {
 	return e164
 }
 
-const otherCountry = "is of a country that we do not text"
+const (
+	otherCountry = "is of a country that we do not text"
+	servicePhone = "is a service number; texts go to a mobile number"
+)
 
 // textable reads a phone number that texts will go to.
 func (d *Door) textable(f *fields, name string) string {
@@ -31,11 +34,32 @@ func (d *Door) textable(f *fields, name string) string {
 	if len(regions) == 0 {
 		regions = []string{d.cfg.Phone.DefaultRegion}
 	}
-	if e164 != "" && !slices.Contains(regions, regionOf(e164)) {
+	switch {
+	case e164 == "":
+	case !slices.Contains(regions, regionOf(e164)):
 		f.complain(name, otherCountry)
+		return ""
+	case isService(e164):
+		f.complain(name, servicePhone)
 		return ""
 	}
 	return e164
+}
+
+// isService tells a number of a service, which has no person and whose owner may earn by
+// each text. One that no table knows is none: numbers for fiction are such, and ranges
+// that are younger than the tables.
+func isService(e164 string) bool {
+	n, err := phonenumbers.Parse(e164, "")
+	if err != nil {
+		return false
+	}
+	switch phonenumbers.GetNumberType(n) {
+	case phonenumbers.PREMIUM_RATE, phonenumbers.SHARED_COST, phonenumbers.UAN:
+		return true
+	default:
+		return false
+	}
 }
 
 // regionOf is the country of a number. One that no table knows is of the country
