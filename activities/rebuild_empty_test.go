@@ -227,3 +227,46 @@ func TestAMarkedPaymentStaysMarked(t *testing.T) {
 		})
 	}
 }
+
+// A lost entry comes back with all that its workflow knows of it, whether its SKU is
+// rebuilt or open.
+func TestALostEntryComesBackAsItWas(t *testing.T) {
+	for name, mend := range map[string]func(s *shelf) contract.ReconcileReport{
+		"a pass":    func(s *shelf) contract.ReconcileReport { return s.pass(contract.ReconcileInput{}) },
+		"a rebuild": func(s *shelf) contract.ReconcileReport { s.closed(); return s.rebuild(contract.ReconcileInput{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf(t, 0)
+			ada, bob := s.waits("ada"), s.waits("bob")
+			status := s.flows[ada].status.(contract.EntryStatus)
+			status.Locale, status.Missed = "de-AT", 1
+			s.flows[ada].status = status
+			require.NoError(t, s.rdb.HDel(t.Context(), s.key("entries"), ada, bob).Err())
+			require.Equal(t, 2, mend(s).Found)
+			e, _, err := s.gate.ReadEntry(t.Context(), s.sku, ada)
+			require.NoError(t, err)
+			require.Equal(t, []any{"de", int64(1), int64(1), false}, []any{e.Language, e.Missed, e.Position, e.Leaving})
+			e, _, err = s.gate.ReadEntry(t.Context(), s.sku, bob)
+			require.NoError(t, err)
+			require.Equal(t, []any{"", int64(0), int64(2)}, []any{e.Language, e.Missed, e.Position})
+			s.nothingLeft()
+		})
+	}
+}
+
+// Who left while their hold ran on has left, also when their record was lost meanwhile.
+func TestALostEntryThatIsLeavingLeaves(t *testing.T) {
+	s := newShelf(t, 1)
+	ann := s.waits("ann")
+	offer := s.offered(ann)
+	s.presses(ann, offer, "ann")
+	status := s.flows[ann].status.(contract.EntryStatus)
+	status.State, status.Leaving = contract.EntryHolding, true
+	s.flows[ann].state, s.flows[ann].status = "holding", status
+	require.NoError(t, s.rdb.HDel(t.Context(), s.key("entries"), ann).Err())
+	s.pass(contract.ReconcileInput{})
+	s.releases(offer)
+	e, _, err := s.gate.ReadEntry(t.Context(), s.sku, ann)
+	require.NoError(t, err)
+	require.Equal(t, contract.EntryLeft, e.State)
+}

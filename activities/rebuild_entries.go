@@ -62,10 +62,7 @@ func (r *rebuild) entry(ctx context.Context, s contract.EntryStatus) error {
 	r.gen = max(r.gen, s.Generation)
 	if _, known := r.Entries[s.EntryID]; !known {
 		r.differ("%s waits since %s, the gate knew nothing", s.EntryID, s.JoinedAt.Format(time.RFC3339))
-		if _, err := r.gate.RepairEntry(ctx, r.sku, redis.LostEntry{
-			ID: s.EntryID, Person: s.Person, Units: s.Quantity, JoinedAt: s.JoinedAt, HoldID: s.HoldID, Generation: s.Generation,
-			Missed: s.Missed, Leaving: s.Leaving, Unheard: s.State != contract.EntryWaiting,
-		}); err != nil {
+		if _, err := r.gate.RepairEntry(ctx, r.sku, lostEntry(s)); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/language"
+
 	"holdfast/contract"
 	"holdfast/launch"
 	"holdfast/redis"
@@ -70,10 +72,27 @@ func (p *pass) restoreEntry(ctx context.Context, id string) error {
 		return err
 	}
 	return p.mend(ctx, fmt.Sprintf("%s waits since %s, and the gate had no record of it", id, s.JoinedAt.Format(time.RFC3339)), func(ctx context.Context) (redis.Base, error) {
-		return p.Gate.RepairEntry(ctx, p.in.SKU, redis.LostEntry{
-			ID: id, Person: s.Person, Units: s.Quantity, JoinedAt: s.JoinedAt, HoldID: s.HoldID, Generation: s.Generation,
-		})
+		return p.Gate.RepairEntry(ctx, p.in.SKU, lostEntry(s))
 	})
+}
+
+// lostEntry is an entry as its workflow knows it.
+func lostEntry(s contract.EntryStatus) redis.LostEntry {
+	return redis.LostEntry{
+		ID: s.EntryID, Person: s.Person, Units: s.Quantity, JoinedAt: s.JoinedAt, HoldID: s.HoldID, Generation: s.Generation,
+		Missed: s.Missed, Leaving: s.Leaving, Unheard: s.State != contract.EntryWaiting, Language: languageOf(s.Locale),
+	}
+}
+
+// languageOf is the language of a locale, without region or script: whether the pages
+// speak it is the door's to say.
+func languageOf(locale string) string {
+	tag, err := language.Parse(locale)
+	if err != nil || tag.IsRoot() {
+		return ""
+	}
+	base, _ := tag.Base()
+	return base.String()
 }
 
 // places puts right what points at records.

@@ -53,6 +53,7 @@ type LostEntry struct {
 	Missed             int64     // turns
 	Leaving            bool      // its person left while its hold ran on
 	Unheard            bool      // its workflow takes that offer or hold for live
+	Language           string    // of its pages, "" when that is left to their reader
 }
 
 // RepairEntry writes an entry's record again, at the place of its arrival. OK;
@@ -61,7 +62,7 @@ func (g *Gate) RepairEntry(ctx context.Context, sku string, e LostEntry) (Base, 
 	return g.repair(ctx, verbRepairEntry, sku,
 		errors.Join(named("entry id", e.ID), named("person", e.Person), within("units", e.Units, 1, mostUnits)),
 		e.ID, e.Units, e.Person, e.JoinedAt.UnixMicro(), e.HoldID, e.Generation, ActorReconcile,
-		e.Missed, bit(e.Leaving), bit(e.Unheard))
+		e.Missed, bit(e.Leaving), bit(e.Unheard), e.Language)
 }
 
 // RepairPlace makes what points at one record agree with it: an entry's place in

@@ -4,7 +4,7 @@
 -- +2 entry id, +3 units, +4 person, +5 arrival in microseconds, +6 the hold id of its
 -- last offer or "", +7 its generation, +8 actor, +9 the turns that
 -- it has missed, +10 "1" when its person left while its hold ran on, +11 "1" when its
--- workflow still takes that offer or hold for live.
+-- workflow still takes that offer or hold for live, +12 the language of its pages or "".
 -- Whether it waits, is offered or holds is what that hold's record says now. A
 -- person who has joined anew keeps the new place: the old entry ends as removed, and
 -- its workflow is told.
@@ -22,6 +22,7 @@ if h and h[H_ENTRY] == id then
   if h[H_STATE] == 'provisional' or h[H_STATE] == 'held' then state = 'holding' end
 end
 local e = { state, num(3), person, arg(5), 1, hold, num(7), num(9), 0, 0, 0, S.epoch }
+if arg(12) ~= '' then e[E_LANGUAGE] = arg(12) end
 if num(5) > S.stamp then set('stamp', num(5)) end
 local known = redis.call('HGET', K_PEOPLE, person)
 local other = known and get_entry(known)

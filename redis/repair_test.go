@@ -353,3 +353,15 @@ func TestAnEntryThatMovesInTheVeryCallIsKept(t *testing.T) {
 	require.Equal(t, OK, f.gone(entry, f.entry(entry).Version))
 	require.Equal(t, [4]int64{1, 0, 0, 0}, f.parts())
 }
+
+// An entry that has its record again speaks the language that it spoke.
+func TestALostEntryKeepsItsLanguage(t *testing.T) {
+	f := open(t, 0)
+	for _, language := range []string{"de", ""} {
+		id := f.id(contract.EntryID)
+		base := must[Base](f)(f.g.RepairEntry(t.Context(), f.sku, LostEntry{ID: id, Person: id, Units: 1, JoinedAt: time.Unix(1, 0), Language: language}))
+		require.Equal(t, OK, base.Verdict)
+		require.Equal(t, language, f.entry(id).Language)
+	}
+	f.whole()
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/contract"
 	"holdfast/redis"
 )
 
@@ -73,6 +74,18 @@ func TestPagesSpeakTheEntrysLanguage(t *testing.T) {
 	// Nobody of the line stands behind a walk-in's hold.
 	h = newHouse(t, 1)
 	require.Equal(t, "de", h.language("/h/"+h.hold().HoldID, "de"))
+}
+
+// A record that was lost and put in again has the language of its person, which the pages
+// may not speak.
+func TestPagesSpeakTheLanguageOfALostEntry(t *testing.T) {
+	h := newHouse(t, 0)
+	for i, c := range []struct{ kept, browser, speaks string }{{"de", "en", "de"}, {"fr", "en", "en"}, {"fr", "de", "de"}, {"", "de", "de"}} {
+		id := contract.EntryID(h.sku, fmt.Appendf(nil, "%011d", i))
+		_, err := h.gate.RepairEntry(t.Context(), h.sku, redis.LostEntry{ID: id, Person: id, Units: 1, JoinedAt: time.Now().Add(-time.Hour), Language: c.kept})
+		require.NoError(t, err)
+		require.Equal(t, c.speaks, h.language("/w/"+id, c.browser), "%+v", c)
+	}
 }
 
 // The form joins in the language of the browser that it was read in.

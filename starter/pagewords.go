@@ -105,8 +105,8 @@ func speaking(r *http.Request) *http.Request {
 // speak makes the page that answers r one in the language of an entry, if that has one.
 func (l *languages) speak(r *http.Request, e redis.Entry) {
 	own, _ := r.Context().Value(spokenKey{}).(*string)
-	if own != nil && slices.ContainsFunc(l.all, func(w *words) bool { return w.tag == e.Language }) {
-		*own = e.Language
+	if own != nil && e.Language != "" {
+		*own = l.named(e.Language)
 	}
 }
 
