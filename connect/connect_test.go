@@ -207,6 +207,17 @@ func TestTheGateSealsPaymentRefs(t *testing.T) {
 	require.Contains(t, record, "s1.")
 }
 
+func TestTheGateHasItsClocks(t *testing.T) {
+	cfg := devConfig(t, "gate.lease=7s", "gate.record_retention=2h", "gate.sale_retention=3h", "offer.max_age=4h", "missed.keep=5")
+	rdb, err := Redis(cfg)
+	require.NoError(t, err)
+	defer rdb.Close()
+	var got redis.Options
+	Gate(cfg, rdb, slog.New(slog.DiscardHandler), func(o *redis.Options) { got = *o })
+	require.Equal(t, []any{7 * time.Second, 2 * time.Hour, 3 * time.Hour, 4 * time.Hour, 5, false},
+		[]any{got.Lease, got.RecordRetention, got.SaleRetention, got.OfferMaxAge, got.MissedKeep, got.FenceOff})
+}
+
 func TestGateSaysWhenItHasNoFence(t *testing.T) {
 	cfg := devConfig(t, "redis.addrs=127.0.0.1:1")
 	rdb, err := Redis(cfg)

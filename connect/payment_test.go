@@ -47,6 +47,19 @@ func TestPaymentIsWhatTheConfigurationSays(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, receipt.Settled)
 
+	// Money that names no hold is listed, or left alone when the account sells other things.
+	nameless := s.Intent("", 500, "jpy")
+	s.Pay(nameless)
+	for unnamed, kind := range map[string]stripe.Kind{"list": stripe.Unmatched, "ignore": stripe.Ignored} {
+		port, err = Payment(devConfig(t, "payment.provider=stripe", "payment.stripe.base_url="+s.URL, "payment.stripe.key="+s.Key,
+			"payment.stripe.webhook_secrets=whsec_0123456789abcdef", "payment.stripe.unnamed="+unnamed))
+		require.NoError(t, err)
+		event := s.Event("payment_intent.succeeded", nameless, nil)
+		got, err := port.(*stripe.Adapter).Receive(t.Context(), event, stripetest.Sign(event, time.Now(), "whsec_0123456789abcdef"))
+		require.NoError(t, err)
+		require.Equal(t, kind, got.Kind, unnamed)
+	}
+
 	for word, c := range map[string]config.Payment{
 		"payment.provider":   {},
 		"payment.webhook":    {Provider: "webhook"},

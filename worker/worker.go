@@ -198,18 +198,8 @@ type workers struct {
 
 func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.Launcher, ring *keys.Ring, sender sms.Sender, words *sms.Words, quiet activities.QuietHours, port payment.Port, shop *events.Sender, fatal chan error) workers {
 	w := workers{fatal: fatal}
-	opts := worker.Options{
-		DisableRegistrationAliasing: true,
-		WorkerStopTimeout:           stopTimeout,
-		DeadlockDetectionTimeout:    deadlockTimeout,
-		OnFatalError:                func(err error) { w.fatal <- err },
-		DeploymentOptions:           deploymentOptions(cfg),
-
-		MaxConcurrentWorkflowTaskPollers:        workflowPollers,
-		MaxConcurrentWorkflowTaskExecutionSize:  cfg.Worker.MaxTasks,
-		MaxConcurrentLocalActivityExecutionSize: cfg.Worker.MaxTasks,
-		MaxConcurrentActivityExecutionSize:      cfg.Worker.MaxActivities,
-	}
+	opts := workerOptions(cfg)
+	opts.OnFatalError = func(err error) { w.fatal <- err }
 	guard := newGuard(cfg, l)
 
 	main := worker.New(c, contract.TaskQueue, opts)
@@ -240,6 +230,20 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 	})
 	w.all = []worker.Worker{main, texts, tells}
 	return w
+}
+
+func workerOptions(cfg *config.Config) worker.Options {
+	return worker.Options{
+		DisableRegistrationAliasing: true,
+		WorkerStopTimeout:           stopTimeout,
+		DeadlockDetectionTimeout:    deadlockTimeout,
+		DeploymentOptions:           deploymentOptions(cfg),
+
+		MaxConcurrentWorkflowTaskPollers:        workflowPollers,
+		MaxConcurrentWorkflowTaskExecutionSize:  cfg.Worker.MaxTasks,
+		MaxConcurrentLocalActivityExecutionSize: cfg.Worker.MaxTasks,
+		MaxConcurrentActivityExecutionSize:      cfg.Worker.MaxActivities,
+	}
 }
 
 func newGuard(cfg *config.Config, l *launch.Launcher) activities.Guard {

@@ -18,6 +18,7 @@ import (
 	"holdfast/activities"
 	"holdfast/config"
 	"holdfast/contract"
+	"holdfast/internal/twiliostub"
 	"holdfast/keys"
 	"holdfast/launch"
 	"holdfast/payment"
@@ -91,6 +92,29 @@ func TestSenderIsNeverGuessed(t *testing.T) {
 	require.NoError(t, err)
 	require.IsType(t, &sms.Twilio{}, sender.(*sms.Limited).Sender)
 	require.Equal(t, []any{3.0, int64(40)}, []any{sender.(*sms.Limited).PerSecond, sender.(*sms.Limited).ADay}, "what costs money has limits")
+}
+
+func TestTwilioSendsForTheMessagingService(t *testing.T) {
+	stub, err := twiliostub.Start(twiliostub.Options{})
+	require.NoError(t, err)
+	defer stub.Close()
+	cfg := config.Config{HTTP: config.HTTP{PublicURL: "https://door.example"}, SMS: config.SMS{Provider: "twilio", SegmentsPerSecond: 3, Twilio: config.Twilio{
+		AccountSID: "AC00000000000000000000000000000001", AuthToken: "token", MessagingService: "MG00000000000000000000000000000001", BaseURL: stub.URL,
+	}}}
+	sender, err := newSender(&cfg, nil, nil)
+	require.NoError(t, err)
+	_, err = sender.(*sms.Limited).Sender.Send(t.Context(), sms.Text{To: "+12025550101", Body: "hello", EntryID: "entry_x", Cause: sms.CauseJoined})
+	require.NoError(t, err)
+	require.Len(t, stub.Messages(), 1)
+	require.Equal(t, []string{"MG00000000000000000000000000000001", ""}, []string{stub.Messages()[0].MessagingService, stub.Messages()[0].From})
+}
+
+func TestAWorkerTakesNoMoreAtOnceThanItMay(t *testing.T) {
+	opts := workerOptions(&config.Config{Worker: config.Worker{MaxTasks: 7, MaxActivities: 9, Deployment: "shop", BuildID: "v2"}})
+	require.Equal(t, []int{7, 7, 9}, []int{
+		opts.MaxConcurrentWorkflowTaskExecutionSize, opts.MaxConcurrentLocalActivityExecutionSize, opts.MaxConcurrentActivityExecutionSize,
+	})
+	require.Equal(t, "shop", opts.DeploymentOptions.Version.DeploymentName)
 }
 
 func TestReopenWaitRoundsUp(t *testing.T) {
