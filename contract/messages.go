@@ -337,6 +337,8 @@ type StockBook struct {
 	// LookedAt when it last did, by the gate's clock.
 	Rung     []Ring    `json:"rung,omitempty"`
 	LookedAt time.Time `json:"looked_at,omitzero"`
+	// Look says that a run was continued before it could look at the tripwire.
+	Look bool `json:"look,omitempty"`
 }
 
 // BookEvent is one decided stock event.

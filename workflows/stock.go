@@ -56,7 +56,7 @@ type stock struct {
 func newStock(ctx workflow.Context, in contract.StockInput) *stock {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	s := &stock{
-		ctx: ctx, sku: in.SKU, book: in.Book, dirty: true, look: in.Book.Alarm != nil || len(in.Book.Rung) > 0,
+		ctx: ctx, sku: in.SKU, book: in.Book, dirty: true, look: in.Book.Look || in.Book.Alarm != nil || len(in.Book.Rung) > 0,
 		events: emitter{ctx: ctx, last: in.Book.Told},
 		moves:  workflow.GetSignalChannel(ctx, contract.SignalStockEvent),
 		settle: workflow.GetSignalChannel(ctx, contract.SignalSettle),
@@ -64,7 +64,7 @@ func newStock(ctx workflow.Context, in contract.StockInput) *stock {
 		rung:   workflow.GetSignalChannel(ctx, contract.SignalTripwire),
 		audits: workflow.GetSignalChannel(ctx, contract.SignalAudit),
 	}
-	s.book.SKU = in.SKU
+	s.book.SKU, s.book.Look = in.SKU, false
 	return s
 }
 
@@ -107,6 +107,7 @@ func (s *stock) run() error {
 		s.receive()
 		quiet := func() bool { return s.loops == 0 && s.events.idle() && workflow.AllHandlersFinished(s.ctx) }
 		if quiet() && !s.signalled() {
+			s.book.Look = s.look
 			return workflow.NewContinueAsNewError(s.ctx, contract.StockWorkflow, contract.StockInput{SKU: s.sku, Book: s.book})
 		}
 		if err := workflow.Await(s.ctx, func() bool { return s.signalled() || quiet() }); err != nil {

@@ -183,3 +183,31 @@ func TestALookAtTheTripwireWaitsForTheGate(t *testing.T) {
 	w.runStock(contract.StockInput{SKU: chair, Book: openBook()}, time.Hour)
 	require.Equal(t, []string{"ringing negative", "over"}, statesOf(w.alarms()))
 }
+
+// A book that is continued before it could look at what a stock event has brought about
+// looks in its next run, though nobody else has said anything.
+func TestALookAtTheTripwireOutlivesItsRun(t *testing.T) {
+	w := newWorld(t)
+	w.tells()
+	w.free = 1
+	w.down = func(verb string) error {
+		if verb == "tripwire" {
+			return redis.ErrUnavailable
+		}
+		return nil
+	}
+	w.at(time.Minute, func() {
+		w.SignalWorkflow(contract.SignalStockEvent, contract.StockEvent{EventID: "count", Kind: contract.StockCorrection, Delta: -3, AllowShortfall: true})
+	})
+	next := w.runStock(contract.StockInput{SKU: chair, Book: openBook()}, 2*time.Minute)
+	require.Empty(t, w.alarms())
+	require.Nil(t, next.Book.Alarm)
+
+	again := newWorld(t)
+	again.tells()
+	again.SetStartTime(began.Add(time.Hour))
+	again.rings = []contract.Ring{ring(contract.WireShortfall)}
+	after := again.runStock(next, time.Hour)
+	require.Equal(t, []string{"ringing shortfall"}, statesOf(again.alarms()))
+	require.False(t, after.Book.Look, "it has looked")
+}
