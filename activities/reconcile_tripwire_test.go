@@ -35,7 +35,7 @@ func TestAPassTellsTheBookOfAShortfall(t *testing.T) {
 	s.book.Events = append(s.book.Events, contract.BookEvent{EventID: "count", Kind: contract.StockCorrection, Applied: true, Delta: -1})
 
 	report := s.pass(contract.ReconcileInput{DryRun: true})
-	require.Equal(t, []string{"shortfall: 1 units more are promised than there are"}, report.Alarms)
+	require.Equal(t, []string{"shortfall: more is promised than there is, by 1"}, report.Alarms)
 	require.Empty(t, s.wiresTold())
 	s.pass(contract.ReconcileInput{})
 	told := s.wiresTold()

@@ -20,7 +20,7 @@ func (c Counters) Rings() (rings []contract.Ring) {
 			c.Sold, c.Received+c.Corrected, c.Received, c.Corrected)
 	}
 	if c.Shortfall > 0 {
-		ring(contract.WireShortfall, "%d units more are promised than there are", c.Shortfall)
+		ring(contract.WireShortfall, "more is promised than there is, by %d", c.Shortfall)
 	}
 	if min(c.OnHand, c.Held, c.Offered, c.Sold, c.Returned) < 0 {
 		ring(contract.WireNegative, "a counter is negative: on_hand %d, held %d, offered %d, sold %d, returned %d",
