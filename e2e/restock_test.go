@@ -17,11 +17,13 @@ import (
 	"github.com/nyaruka/phonenumbers"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 
 	"holdfast/dev/stack"
 	"holdfast/e2e/check"
+	"holdfast/e2e/history"
 	"holdfast/e2e/shop"
 	"holdfast/internal/twiliostub"
 )
@@ -72,7 +74,7 @@ func bigRestock(t *testing.T, units, people int) {
 	for _, part := range []int{units / 3, 2 * units / 3} {
 		require.NoError(t, within(ctx, soon, fmt.Sprintf("%d are told", part), provider.links(part)))
 		h.Child(stack.Worker).Kill()
-		told := len(provider.offers())
+		told := provider.told()
 		require.Less(t, told, units, "the worker is killed in the middle")
 		t.Logf("killed with %d told, after %s", told, time.Since(began).Round(time.Second))
 		require.NoError(t, h.Child(stack.Worker).Start(ctx))
@@ -213,16 +215,6 @@ func (s *texter) offers() map[string][]twiliostub.Message {
 	return out
 }
 
-// links complains until so many people have a link.
-func (s *texter) links(n int) func() error {
-	return func() error {
-		if told := len(s.offers()); told < n {
-			return fmt.Errorf("%d are", told)
-		}
-		return nil
-	}
-}
-
 // ring wakes a SKU's book twenty times a second, far more often than the gate asks for
 // it, until ctx ends.
 func (h *house) ring(ctx context.Context, sku string) error {
@@ -247,11 +239,12 @@ func (h *house) ring(ctx context.Context, sku string) error {
 func (h *house) boundedHistories(t *testing.T, sku string, entries []string) {
 	t.Helper()
 	ctx := t.Context()
-	longest, runs := h.bookRuns(t, sku)
+	longest, runs, wait := h.bookRuns(t, sku)
 	require.Less(t, longest, mostEvents, "events of a run of the book")
 	figure(t, "book_longest_run", float64(longest), "events")
 	require.Greater(t, runs, 1, "the book is continued under way")
 	figure(t, "book_runs", float64(runs), "")
+	figure(t, "book_longest_wait", wait.Seconds(), "s")
 	figure(t, "book_input", float64(h.bookInput(t, sku)), "bytes")
 	require.Less(t, h.bookInput(t, sku), mostInput)
 	events := make([]int, len(entries))
@@ -266,9 +259,9 @@ func (h *house) boundedHistories(t *testing.T, sku string, entries []string) {
 	require.Less(t, slices.Max(events), mostEvents)
 }
 
-// bookRuns answers the events of the longest run of a SKU's book, and how many it had.
-// The list is behind the truth by a moment: what has not closed there is asked for.
-func (h *house) bookRuns(t *testing.T, sku string) (longest, runs int) {
+// bookRuns answers the events of the longest run of a SKU's book, how many runs it had,
+// and the longest wait of one of its tasks for a worker.
+func (h *house) bookRuns(t *testing.T, sku string) (longest, runs int, wait time.Duration) {
 	t.Helper()
 	ctx := t.Context()
 	var page []byte
@@ -278,22 +271,40 @@ func (h *house) bookRuns(t *testing.T, sku string) (longest, runs int) {
 		})
 		require.NoError(t, err)
 		for _, e := range res.GetExecutions() {
-			d, err := h.temporal.DescribeWorkflow(ctx, "stock."+sku, e.GetExecution().GetRunId())
+			run, err := history.Of(ctx, h.temporal, "stock."+sku, e.GetExecution().GetRunId())
 			require.NoError(t, err)
-			longest = max(longest, d.HistoryLength)
+			longest = max(longest, len(run.GetEvents()))
 			runs++
+			wait = max(wait, longestWait(run))
 		}
 		if page = res.GetNextPageToken(); len(page) == 0 {
-			return longest, runs
+			return longest, runs, wait
 		}
 	}
+}
+
+// longestWait is the longest time between a workflow task and its worker. A task that
+// timed out waited, too.
+func longestWait(run *historypb.History) (longest time.Duration) {
+	var since time.Time
+	for _, e := range run.GetEvents() {
+		switch e.GetEventType() {
+		case enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
+			if since.IsZero() {
+				since = e.GetEventTime().AsTime()
+			}
+		case enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED:
+			longest, since = max(longest, e.GetEventTime().AsTime().Sub(since)), time.Time{}
+		}
+	}
+	return longest
 }
 
 // bookInput is the size of what the last run of a SKU's book began with.
 func (h *house) bookInput(t *testing.T, sku string) int {
 	t.Helper()
-	history := h.temporal.GetWorkflowHistory(t.Context(), "stock."+sku, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	first, err := history.Next()
+	events := h.temporal.GetWorkflowHistory(t.Context(), "stock."+sku, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	first, err := events.Next()
 	require.NoError(t, err)
 	began := first.GetWorkflowExecutionStartedEventAttributes()
 	require.EqualValues(t, 1, began.GetPriority().GetPriorityKey(), "a book that was continued goes before everything else")

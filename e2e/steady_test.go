@@ -97,7 +97,7 @@ func TestABookUnderSteadySignals(t *testing.T) {
 		}
 		require.Equal(t, want, run)
 	}
-	longest, _ := h.bookRuns(t, sku)
+	longest, _, _ := h.bookRuns(t, sku)
 	figure(t, "steady_signals", perSecond(signals, took), "1/s")
 	figure(t, "steady_deliveries_of_the_door", perSecond(int(sent.Load()), took), "1/s")
 	figure(t, "steady_time", took.Seconds(), "s")

@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,14 +14,46 @@ import (
 
 // texter stands in for Twilio: it takes every text but those to one number, whose
 // refusal quotes it, as Twilio's do.
-type texter struct{ *twiliostub.Server }
+type texter struct {
+	*twiliostub.Server
+	mu     sync.Mutex
+	linked map[string]bool // who was sent a reserve link
+}
 
 func newTexter(t *testing.T, unreachable string) *texter {
-	stub, err := twiliostub.Start(twiliostub.Options{AccountSID: "AC" + strings.Repeat("0", 32), AuthToken: strings.Repeat("0", 32)})
+	s := &texter{linked: map[string]bool{}}
+	var err error
+	s.Server, err = twiliostub.Start(twiliostub.Options{AccountSID: "AC" + strings.Repeat("0", 32), AuthToken: strings.Repeat("0", 32), OnMessage: s.taken})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, stub.Close()) })
-	stub.Refuse(unreachable, 21211)
-	return &texter{stub}
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	s.Refuse(unreachable, 21211)
+	return s
+}
+
+func (s *texter) taken(m twiliostub.Message) {
+	if m.Link("/r/") == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.linked[m.To] = true
+}
+
+// told is how many people were sent a reserve link.
+func (s *texter) told() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.linked)
+}
+
+// links complains until so many people have a link.
+func (s *texter) links(n int) func() error {
+	return func() error {
+		if told := s.told(); told < n {
+			return fmt.Errorf("%d are", told)
+		}
+		return nil
+	}
 }
 
 // env makes a house send its texts here.

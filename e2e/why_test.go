@@ -140,7 +140,7 @@ func TestWhyATextWaitsForItsTurn(t *testing.T) {
 		return h.says(ctx, entries[people-1].EntryID, "rate-limited: ", "was not told of it yet")
 	}))
 	require.NoError(t, within(ctx, time.Minute, "all are told", func() error {
-		if n := len(twilio.offers()); n < people {
+		if n := twilio.told(); n < people {
 			return errors.New("not yet")
 		}
 		return h.says(ctx, sku, "nobody waits to be told; who has an offer was told")
