@@ -253,31 +253,33 @@ func TestQuietHoursByAClockThatIsBehind(t *testing.T) {
 	require.EqualValues(t, 5, asked.Load())
 }
 
-// The callback of a text whose answer was lost comes in the night: it was sent, so
-// its window runs and nothing more is sent.
+// The callback of a text whose answer was lost comes in the night, or right before the
+// attempt that finds the night: it was sent, so its window runs and nothing more is sent.
 func TestQuietHoursAndACallbackOfALostAnswer(t *testing.T) {
-	w := asleep(t, "2027-01-10 12:00", "Europe/London", "22:00", "08:00", 12*time.Hour)
-	w.when(utc(t, "2027-01-10 22:00").Add(-2*time.Second), func() {
-		w.send = func(sms.Text) (sms.Receipt, error) {
-			w.send = nil
-			return sms.Receipt{}, &sms.Error{Class: sms.Later, Reason: "no answer", MaybeSent: true}
-		}
-		w.SignalWorkflow(contract.SignalOffered, w.offer(holdID))
-	})
-	sent := utc(t, "2027-01-10 22:01")
-	w.when(sent, func() {
-		require.NotNil(t, w.entryStatus().TextWaits)
-		w.SignalWorkflow(contract.SignalTextStatus, contract.TextStatus{HoldID: holdID, Status: string(sms.StateSent)})
-	})
-	w.when(sent.Add(time.Minute), func() {
-		s := w.entryStatus()
-		require.Nil(t, s.TextWaits)
-		require.True(t, s.OfferSent)
-	})
-	require.Equal(t, contract.EntryLapsed, w.runEntryOf().State)
-	require.Equal(t, sent.Add(15*time.Minute), w.hold.EndedAt)
-	require.Equal(t, 1, w.called("lapse ok"), "a turn that was told")
-	require.Equal(t, []string{sms.CauseJoined}, w.causesOfTexts(), "no second one")
+	night := utc(t, "2027-01-10 22:00")
+	for _, sent := range []time.Time{night, night.Add(time.Minute)} {
+		w := asleep(t, "2027-01-10 12:00", "Europe/London", "22:00", "08:00", 12*time.Hour)
+		w.when(night.Add(-2*time.Second), func() {
+			w.send = func(sms.Text) (sms.Receipt, error) {
+				w.send = nil
+				return sms.Receipt{}, &sms.Error{Class: sms.Later, Reason: "no answer", MaybeSent: true}
+			}
+			w.SignalWorkflow(contract.SignalOffered, w.offer(holdID))
+		})
+		w.when(sent, func() {
+			require.Equal(t, sent.After(night), w.entryStatus().TextWaits != nil)
+			w.SignalWorkflow(contract.SignalTextStatus, contract.TextStatus{HoldID: holdID, Status: string(sms.StateSent)})
+		})
+		w.when(sent.Add(time.Minute), func() {
+			s := w.entryStatus()
+			require.Nil(t, s.TextWaits)
+			require.True(t, s.OfferSent)
+		})
+		require.Equal(t, contract.EntryLapsed, w.runEntryOf().State)
+		require.Equal(t, sent.Add(15*time.Minute), w.hold.EndedAt)
+		require.Equal(t, 1, w.called("lapse ok"), "a turn that was told")
+		require.Equal(t, []string{sms.CauseJoined}, w.causesOfTexts(), "no second one")
+	}
 }
 
 // Clocks that differ by minutes cost a few more asks, not one a second.
@@ -310,32 +312,6 @@ func TestQuietHoursUnderAPolicy(t *testing.T) {
 		w.SignalWorkflow(contract.SignalLeave, contract.Leave{})
 	})
 	require.Equal(t, contract.EntryLeft, w.runEntryOf().State)
-	require.Equal(t, []string{sms.CauseJoined}, w.causesOfTexts())
-}
-
-// The callback of a lost answer may also come before the attempt that finds the night:
-// the text was sent all the same.
-func TestQuietHoursAndACallbackBeforeTheWait(t *testing.T) {
-	w := asleep(t, "2027-01-10 12:00", "Europe/London", "22:00", "08:00", 12*time.Hour)
-	night := utc(t, "2027-01-10 22:00")
-	w.when(night.Add(-2*time.Second), func() {
-		w.send = func(sms.Text) (sms.Receipt, error) {
-			w.send = nil
-			return sms.Receipt{}, &sms.Error{Class: sms.Later, Reason: "no answer", MaybeSent: true}
-		}
-		w.SignalWorkflow(contract.SignalOffered, w.offer(holdID))
-	})
-	w.when(night, func() {
-		w.SignalWorkflow(contract.SignalTextStatus, contract.TextStatus{HoldID: holdID, Status: string(sms.StateSent)})
-	})
-	w.when(night.Add(time.Minute), func() {
-		s := w.entryStatus()
-		require.True(t, s.OfferSent)
-		require.Nil(t, s.TextWaits)
-	})
-	require.Equal(t, contract.EntryLapsed, w.runEntryOf().State)
-	require.Equal(t, night.Add(15*time.Minute), w.hold.EndedAt)
-	require.Equal(t, 1, w.called("lapse ok"), "a turn that was told")
 	require.Equal(t, []string{sms.CauseJoined}, w.causesOfTexts())
 }
 
