@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/dev/stack"
+	"holdfast/e2e/check"
 )
 
 // B87: worker and door live where clocks change, and a hold and an offer begin five
@@ -90,6 +91,54 @@ func TestClocksChangeUnderAHold(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []any{"held", hold.ExpiresAt}, []any{still.State, still.ExpiresAt}, "the long one stands as it was promised")
 	}
+}
+
+// B89: the machine of worker and door is a minute and a half behind the gate's, or before
+// it. A hold and an offer last as long as they were promised to, by the gate's clock.
+func TestMachinesWhoseClocksDiffer(t *testing.T) {
+	for name, skew := range map[string]time.Duration{"behind": 90 * time.Second, "ahead": -90 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			const sku, line, short, late = "clocks-differ", "clocks-differ-line", 8 * time.Second, 45 * time.Second
+			ctx := t.Context()
+			gate := miniredis.RunT(t)
+			runs(t, gate, time.Now().Add(skew))
+			h := ownHouse(t, stack.Options{External: stack.External{Redis: gate.Addr()}, Env: map[string]string{
+				"HOLDFAST_GATE_FENCE": "off", "HOLDFAST_HOLD_TTL": short.String(), "HOLDFAST_OFFER_WINDOW": short.String(),
+			}}, lease)
+			h.opened(t, sku, 1)
+			h.opened(t, line, 0)
+			_, err := h.inLine(ctx, h.shop, line, phone(0))
+			require.NoError(t, err)
+			next, err := h.inLine(ctx, h.shop, line, phone(1))
+			require.NoError(t, err)
+			hold, err := h.shop.Hold(ctx, sku, "customer")
+			require.NoError(t, err)
+			require.WithinRange(t, hold.ExpiresAt, hold.CreatedAt.Add(short), hold.CreatedAt.Add(short+lease))
+			require.NoError(t, h.shop.Restock(ctx, line, 1))
+			hold, err = h.holdState(ctx, hold.HoldID, "expired")
+			require.NoError(t, err)
+			require.WithinRange(t, *hold.EndedAt, hold.CreatedAt.Add(short), hold.CreatedAt.Add(late))
+			page, err := h.linkPage(ctx, next.EntryID) // the first one's offer has lapsed
+			require.NoError(t, err)
+			ends := h.ledger(t, line)
+			require.WithinRange(t, when(t, ends, "lapse"), when(t, ends, "offer").Add(short), when(t, ends, "offer").Add(late))
+			page, err = h.shop.Press(ctx, page, "/r/")
+			require.NoError(t, err)
+			require.Equal(t, http.StatusSeeOther, page.Status, "the link counts by the gate's clock: %s", page.Text)
+		})
+	}
+}
+
+// when is the time of the first line of a verb.
+func when(t *testing.T, lines []check.Line, verb string) time.Time {
+	t.Helper()
+	for _, l := range lines {
+		if l.Verb == verb {
+			return l.At
+		}
+	}
+	require.Fail(t, "no line of "+verb)
+	return time.Time{}
 }
 
 // runs sets a stand-in's clock, which goes on from there as clocks do, and answers what

@@ -153,8 +153,9 @@ var calls = regexp.MustCompile(`redis\.call\(\s*'([A-Z]+)'(?:,\s*([^,)]+))?`)
 
 // B91: every key that a script touches is one of the fixed keys of one SKU, all
 // declared and all with its tag, so that a Cluster can run it; none is built
-// inside.
-// Where two keys change places they are called from and to.
+// inside. Where two keys change places they are called from and to.
+//
+// B90: a script reads the clock once, and no key of it ends by itself meanwhile.
 func TestScriptsTouchTheDeclaredKeysOnly(t *testing.T) {
 	for _, k := range keysOf("A-1") {
 		require.True(t, strings.HasPrefix(k, "hf:{A-1}:"), k)

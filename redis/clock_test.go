@@ -37,8 +37,8 @@ func TestADeadPressReadsAsTheOfferItIs(t *testing.T) {
 	}
 }
 
-// B89, B90: one clock decides, and a script reads it once. Redis TIME may be put back with the machine's clock. Nothing is lost or taken
-// twice, the line keeps its order, and what was due in ten minutes still is.
+// B89: one clock decides. Redis TIME may be put back with the machine's clock. Nothing is
+// lost or taken twice, the line keeps its order, and what was due in ten minutes still is.
 func TestAClockThatIsPutBack(t *testing.T) {
 	f := open(t, 1)
 	held := f.held()

@@ -246,7 +246,7 @@ func TestMoneyThatNamesNoHold(t *testing.T) {
 	passes(t, err)
 }
 
-// B70: a name of any size is data like any other.
+// A name of any size is data like any other.
 func TestMoneyUnderNoName(t *testing.T) {
 	s, a := standIn(t)
 	for name, ref := range map[string]string{"endless": "pi_" + strings.Repeat("x", 500), "with a blank": "pi_ 1"} {
