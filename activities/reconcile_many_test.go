@@ -310,6 +310,18 @@ func TestPassesRest(t *testing.T) {
 			require.InDelta(t, float64(1+3*passes), time.Since(began).Seconds(), 0.1)
 		})
 	}
+	synctest.Test(t, func(t *testing.T) { // questions of a busy machine
+		var looking atomic.Int32
+		looking.Store(2)
+		p := pace{looking: &looking}
+		began := time.Now()
+		for range 100 {
+			one := time.Now()
+			time.Sleep(90 * time.Millisecond)
+			require.NoError(t, p.asked(t.Context(), one))
+		}
+		require.InDelta(t, 9+6, time.Since(began).Seconds(), 0.1)
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, (&pace{looking: &atomic.Int32{}}).worked(ctx, time.Now()), context.Canceled)

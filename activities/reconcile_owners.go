@@ -249,7 +249,7 @@ func (p *pass) askFor(ctx context.Context, owned []redis.Owned, visit func(missi
 			err = visit(missing)
 		}
 		if err == nil {
-			err = p.pace.worked(ctx, began)
+			err = p.pace.asked(ctx, began)
 		}
 		if err != nil {
 			return err

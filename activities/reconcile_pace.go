@@ -12,6 +12,7 @@ import (
 const (
 	restShare = 3                     // how much longer a pass rests than it works
 	leastRest = 50 * time.Millisecond // shorter ones are saved up: a small SKU needs none
+	mostAsked = 10 * time.Millisecond // what askAtOnce questions and their repairs cost, at most
 )
 
 // pace keeps a pass, and all of them together, from taking more than its share of
@@ -24,7 +25,18 @@ type pace struct {
 
 // worked makes the pass rest for what began then.
 func (p *pace) worked(ctx context.Context, began time.Time) error {
-	p.owed += restShare * time.Duration(p.looking.Load()) * time.Since(began)
+	return p.rest(ctx, time.Since(began))
+}
+
+// asked is worked for a few questions to Temporal. On a busy machine they wait far
+// longer than they work, and to rest for that, too, would keep a hundred thousand
+// records without an owner from the line for hours.
+func (p *pace) asked(ctx context.Context, began time.Time) error {
+	return p.rest(ctx, min(time.Since(began), mostAsked))
+}
+
+func (p *pace) rest(ctx context.Context, work time.Duration) error {
+	p.owed += restShare * time.Duration(p.looking.Load()) * work
 	if p.owed < leastRest {
 		return ctx.Err()
 	}
