@@ -53,6 +53,18 @@ func (b *brittle) RepairGone(ctx context.Context, sku, id string, version int64)
 	return b.PassGate.RepairGone(ctx, sku, id, version)
 }
 
+// after is a gate that does something right after it has ended a record.
+type after struct {
+	PassGate
+	then func()
+}
+
+func (a after) RepairGone(ctx context.Context, sku, id string, version int64) (redis.Base, error) {
+	base, err := a.PassGate.RepairGone(ctx, sku, id, version)
+	a.then()
+	return base, err
+}
+
 // cutOff plays a pass until its gate fails, and answers what its last heartbeat said.
 func (s *shelf) cutOff(in contract.ReconcileInput, after int, last *passAt) {
 	s.t.Helper()

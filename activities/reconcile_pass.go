@@ -140,6 +140,8 @@ type pass struct {
 	now    time.Time // by the gate's clock
 	ledger string    // what the last statement found wrong in it
 	ours   bool      // Temporal has the book of this SKU
+	lost   bool      // a record is missing that may be on its way
+	sums   bool      // the counters were brought together with the records
 	open   openSet
 	gone   []gone        // owners that are missing, until it is known whether so many may be
 	fresh  []redis.Owned // that the list has not got and that may be on their way

@@ -88,10 +88,7 @@ func TestAHandInTheKeys(t *testing.T) {
 	}
 	s.held() // the last free unit
 	last := s.waits("cyd")
-	stray := s.id(contract.HoldID)
-	raw, err := s.rdb.HGet(t.Context(), s.key("holds"), stays).Result()
-	require.NoError(t, err)
-	require.NoError(t, s.rdb.HSet(t.Context(), s.key("holds"), stray, raw).Err())
+	stray := s.copied(stays)
 	require.NoError(t, s.rdb.HDel(t.Context(), s.key("holds"), lost).Err())
 	require.NoError(t, s.rdb.HIncrBy(t.Context(), s.key("stock"), "offered", 3).Err())
 	require.NoError(t, s.rdb.ZRem(t.Context(), s.key("line"), last).Err())
@@ -109,6 +106,60 @@ func TestAHandInTheKeys(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, contract.HoldHeld, h.Hold.State)
+}
+
+// A hold that a hand has made up is in no counter. When it is ended, nobody gets the unit
+// of somebody else, not even for an instant.
+func TestAStrayRecordFreesNothing(t *testing.T) {
+	s := newShelf(t, 1)
+	stays := s.held()
+	stray := s.copied(stays)
+	env, passes := s.passes()
+	ended := 0
+	passes.Gate = after{s.gate, func() {
+		ended++
+		require.Equal(t, [4]int64{1, 1, 0, 0}, s.parts())
+		id := s.id(contract.HoldID)
+		out, err := s.gate.Reserve(t.Context(), redis.ReserveRequest{SKU: s.sku, HoldID: id, Units: 1, Person: "p-" + id})
+		require.NoError(t, err)
+		require.Equal(t, redis.SoldOut, out.Verdict)
+	}}
+	_, err := env.ExecuteActivity(passes.LookThrough, contract.ReconcileInput{SKU: s.sku, Pass: true})
+	require.NoError(t, err)
+	require.Equal(t, 1, ended)
+	require.Equal(t, contract.HoldReleased, s.state(stray))
+	require.Equal(t, contract.HoldHeld, s.state(stays))
+	s.nothingLeft()
+}
+
+// A lost record beside one that a hand has made up: the counters do not show either. As
+// long as the lost one may be on its way, none is ended.
+func TestAStrayRecordBesideALostOne(t *testing.T) {
+	s := newShelf(t, 2)
+	lost, stays := s.held(), s.held()
+	stray := s.copied(stays)
+	s.flows[lost].started = time.Now()
+	require.NoError(t, s.rdb.HDel(t.Context(), s.key("holds"), lost).Err())
+	report := s.pass(contract.ReconcileInput{Agree: true})
+	require.Zero(t, report.Found)
+	require.Len(t, report.Alarms, 1)
+	require.Contains(t, report.Alarms[0], "not ended while a record is missing")
+	require.Equal(t, [4]int64{2, 2, 0, 0}, s.parts(), "nobody else gets a unit")
+	s.flows[lost].started = time.Now().Add(-2 * time.Minute)
+	require.Empty(t, s.pass(contract.ReconcileInput{}).Alarms)
+	require.Equal(t, [4]int64{2, 2, 0, 0}, s.parts())
+	require.Equal(t, contract.HoldReleased, s.state(stray))
+	s.nothingLeft()
+}
+
+// copied is a record of a hold that nobody has, made up from one.
+func (s *shelf) copied(of string) string {
+	stray := s.id(contract.HoldID)
+	raw, err := s.rdb.HGet(s.t.Context(), s.key("holds"), of).Result()
+	require.NoError(s.t, err)
+	raw = strings.ReplaceAll(raw, "p-"+of, "p-"+stray)
+	require.NoError(s.t, s.rdb.HSet(s.t.Context(), s.key("holds"), stray, raw).Err())
+	return stray
 }
 
 // While a record is missing that may be on its way, its unit stays in the counters.
