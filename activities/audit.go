@@ -17,7 +17,7 @@ import (
 // AuditGate is the gate as an audit uses it.
 type AuditGate interface {
 	Snapshot(ctx context.Context, sku string) (redis.Counters, contract.About, error)
-	ReadSales(ctx context.Context, sku string, since time.Time) (s redis.Sales, ok bool, err error)
+	ReadSales(ctx context.Context, sku string, since time.Time, rest func(began time.Time) error) (s redis.Sales, ok bool, err error)
 	Confirm(ctx context.Context, req redis.ConfirmRequest) (redis.HoldOutcome, error)
 }
 
@@ -46,7 +46,7 @@ func (p *pass) audit(ctx context.Context) error {
 	if !book.Opened || counters.Sold+counters.Returned == book.Audit.Sold || until.Before(book.Audit.Until.Add(p.AuditAge)) {
 		return nil // each audit costs the book's history
 	}
-	sales, ok, err := p.Gate.ReadSales(ctx, p.in.SKU, book.Audit.Until)
+	sales, ok, err := p.Gate.ReadSales(ctx, p.in.SKU, book.Audit.Until, func(began time.Time) error { return p.pace.worked(ctx, began) })
 	if err != nil || !ok {
 		return err
 	}
@@ -83,7 +83,9 @@ func (p *pass) closedUntil(ctx context.Context, sales redis.Sales, until time.Ti
 	open := map[string][]redis.SaleMove{}
 	err := p.list(ctx, skuQuery(p.in.SKU, contract.HoldWorkflow, running), nil, func(page []listed, _ []byte) error {
 		for _, w := range page {
-			open[w.id] = moves[w.id]
+			if of := moves[w.id]; of != nil {
+				open[w.id] = of
+			}
 		}
 		return nil
 	})
@@ -99,10 +101,15 @@ func (p *pass) closedUntil(ctx context.Context, sales redis.Sales, until time.Ti
 			if err := p.Books.Status(ctx, w.id, &s); err != nil && !errors.Is(err, launch.ErrNoOwner) {
 				return err
 			}
-			open[s.HoldID] = moves[s.HoldID]
+			if of := moves[s.HoldID]; of != nil {
+				open[s.HoldID] = of
+			}
 		}
 		return nil
 	})
+	if err != nil {
+		return until, err
+	}
 	for moved := true; moved; { // an earlier instant may be in the middle of another's sale and its undoing
 		moved = false
 		for _, of := range open {
@@ -111,7 +118,7 @@ func (p *pass) closedUntil(ctx context.Context, sales redis.Sales, until time.Ti
 			}
 		}
 	}
-	return until, err
+	return until, nil
 }
 
 // unsold is an instant no later than until at which nothing of these moves is a sale.

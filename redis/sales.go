@@ -44,14 +44,13 @@ func (s Sales) Before(at time.Time) (sold int64, ok bool) {
 	return sold, true
 }
 
-// salesLines bounds what one reading of sales walks back in the ledger.
-const salesLines = 200_000
-
-// ReadSales reads a SKU's sales, and from its ledger the moves after since. ok is false
-// when counters and ledger are not of one instant, or there is no stock. It is a plain
-// read of whatever server answers: only what it says of an epoch that was open before
-// and after is true. ErrUnavailable.
-func (g *Gate) ReadSales(ctx context.Context, sku string, since time.Time) (s Sales, ok bool, err error) {
+// ReadSales reads a SKU's sales, and from its ledger the moves after since, however many
+// lines that are: of moves that are missing nobody could say when they were. rest is
+// called after each page with when that began. ok is false when counters and ledger are
+// not of one instant, or there is no stock. It is a plain read of whatever server answers:
+// only what it says of an epoch that was open before and after is true. ErrUnavailable,
+// and what rest answers.
+func (g *Gate) ReadSales(ctx context.Context, sku string, since time.Time, rest func(began time.Time) error) (s Sales, ok bool, err error) {
 	unavailable := func(err error) (Sales, bool, error) {
 		return Sales{}, false, fmt.Errorf("%w: sales of %s: %w", ErrUnavailable, sku, err)
 	}
@@ -85,8 +84,9 @@ func (g *Gate) ReadSales(ctx context.Context, sku string, since time.Time) (s Sa
 			s.Moves = append(s.Moves, SaleMove{HoldID: l.RefID, At: l.At, Units: units, Mended: mended})
 		}
 	}
-	for end, read := newest.Val()[0].ID, 0; read < salesLines; {
-		page, err := g.rdb.XRevRangeN(ctx, key(sku, "ledger"), end, "-", statementPage).Result()
+	for end, more := newest.Val()[0].ID, true; more; {
+		began := time.Now()
+		page, err := g.rdb.XRevRangeN(ctx, key(sku, "ledger"), end, "-", findPage).Result()
 		if err != nil {
 			return unavailable(err)
 		}
@@ -101,12 +101,13 @@ func (g *Gate) ReadSales(ctx context.Context, sku string, since time.Time) (s Sa
 			}
 			after, end = &l, "("+l.ID
 		}
-		read += len(page)
-		if len(page) < statementPage {
-			break
+		if more = len(page) == findPage; more {
+			if err := rest(began); err != nil {
+				return Sales{}, false, err
+			}
 		}
 	}
-	// The first line there is, or as far as one looks: what it moved nobody knows.
+	// The first line there is: what it moved nobody knows.
 	if after != nil && after.counted() {
 		s.Moves = append(s.Moves, SaleMove{At: after.At, Mended: true})
 	}
