@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -15,11 +16,20 @@ import (
 // just while the child is down.
 const firstFreePort, freePortCount = 15_000, 15_000
 
-// freeAddr returns an address of the loopback that nobody listens on.
+// given are the ports that this process has handed out. Nobody may listen there yet, and
+// of two children with one port the other answers for the one that cannot start.
+var given sync.Map
+
+// freeAddr returns an address of the loopback that nobody listens on, and that it has
+// given to nobody.
 func freeAddr() (string, error) {
-	var last error
-	for range 100 {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstFreePort+rand.IntN(freePortCount)))
+	last := errors.New("all that were tried were given before")
+	for range 1000 {
+		port := firstFreePort + rand.IntN(freePortCount)
+		if _, taken := given.LoadOrStore(port, true); taken {
+			continue
+		}
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		if last = listenable(addr); last == nil {
 			return addr, nil
 		}
