@@ -90,10 +90,12 @@ func TestTheDrillRings(t *testing.T) {
 		return nil
 	}))
 
-	for name, ends := range map[string]struct {
+	for _, ends := range []struct {
+		name  string
 		with  os.Signal
 		leave bool
-	}{"broken off": {syscall.SIGINT, false}, "killed": {syscall.SIGKILL, true}} {
+	}{{"broken off", syscall.SIGINT, false}, {"killed", syscall.SIGKILL, true}} {
+		name := ends.name
 		box.answers(http.StatusServiceUnavailable) // the event does not ring: the drill waits
 		var out bytes.Buffer
 		cmd := h.drill(t, &out)
