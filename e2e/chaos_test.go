@@ -49,11 +49,15 @@ func chaosSeed(t *testing.T) uint64 {
 func TestChaos(t *testing.T) {
 	// One strike of each kind, and clocks that fit into a minute. The full form has four
 	// of each, with the lease and the reopening that a shop has.
-	rounds, lease, clocks := 1, 2*time.Second, []string{"HOLDFAST_GATE_REOPEN_WAIT", "2s", "HOLDFAST_HOLD_TTL", "8s",
-		"HOLDFAST_HOLD_EXTENSION", "3s", "HOLDFAST_HOLD_GRACE", "2s", "HOLDFAST_OFFER_WINDOW", "8s"}
+	rounds, lease, clocks := 1, 2*time.Second, []string{
+		"HOLDFAST_GATE_REOPEN_WAIT", "2s", "HOLDFAST_HOLD_TTL", "8s",
+		"HOLDFAST_HOLD_EXTENSION", "3s", "HOLDFAST_HOLD_GRACE", "2s", "HOLDFAST_OFFER_WINDOW", "8s",
+	}
 	if long() {
-		rounds, lease, clocks = 4, 10*time.Second, []string{"HOLDFAST_GATE_REOPEN_WAIT", "0", "HOLDFAST_HOLD_TTL", "30s",
-			"HOLDFAST_HOLD_EXTENSION", "10s", "HOLDFAST_HOLD_GRACE", "5s", "HOLDFAST_OFFER_WINDOW", "30s"}
+		rounds, lease, clocks = 4, 10*time.Second, []string{
+			"HOLDFAST_GATE_REOPEN_WAIT", "0", "HOLDFAST_HOLD_TTL", "30s",
+			"HOLDFAST_HOLD_EXTENSION", "10s", "HOLDFAST_HOLD_GRACE", "5s", "HOLDFAST_OFFER_WINDOW", "30s",
+		}
 	}
 	seed := chaosSeed(t)
 	t.Logf("CHAOS_SEED=%d plays this run again", seed)

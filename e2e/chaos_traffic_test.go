@@ -87,25 +87,35 @@ func (m *mob) buyer(ctx context.Context, rnd *rand.Rand, who int) {
 			sku = m.line // a walk-in, against the line
 		}
 		key := fmt.Sprintf("chaos-%d-%d", who, n)
-		a, ok := m.definite(ctx, "hold "+key, func() (shop.Answer, error) { return m.shop.AskHold(ctx, sku, key, key) })
+		p, ok := m.take(ctx, sku, key)
 		switch {
 		case !ok:
 			return
-		case a.Status == http.StatusCreated || a.Status == http.StatusOK:
-			hold, err := shop.ParseHold(a)
-			if err != nil {
-				m.fault("hold %s: %v", key, err)
-				continue
-			}
-			m.spend(ctx, rnd, m.promised(hold.HoldID))
-		case a.Status == http.StatusConflict:
-			if wait(ctx, time.Duration(rnd.IntN(300))*time.Millisecond) != nil {
-				return
-			}
-		default:
-			m.fault("hold %s was answered %s", key, a)
+		case p != nil:
+			m.spend(ctx, rnd, p)
+		case wait(ctx, time.Duration(rnd.IntN(300))*time.Millisecond) != nil:
+			return
 		}
 	}
+}
+
+// take asks for a hold until it is answered, with a promise, or nil for a refusal. ok is
+// false when the story is over.
+func (m *mob) take(ctx context.Context, sku, key string) (p *promise, ok bool) {
+	a, ok := m.definite(ctx, "hold "+key, func() (shop.Answer, error) { return m.shop.AskHold(ctx, sku, key, key) })
+	switch {
+	case !ok || a.Status == http.StatusConflict:
+		return nil, ok
+	case a.Status != http.StatusCreated && a.Status != http.StatusOK:
+		m.fault("hold %s was answered %s", key, a)
+		return nil, true
+	}
+	hold, err := shop.ParseHold(a)
+	if err != nil {
+		m.fault("hold %s: %v", key, err)
+		return nil, true
+	}
+	return m.promised(hold.HoldID), true
 }
 
 // spend is what becomes of a promised hold.

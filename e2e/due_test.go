@@ -106,17 +106,30 @@ func TestAThousandHoldsAreDueInTheSameSecond(t *testing.T) {
 	figure(t, "tasks_that_waited_too_long_for_their_worker", float64(requeued.Load()), "tasks")
 	figure(t, "holds_due_within_a_second_of_the_moment", float64(together.Load()), "holds")
 	require.GreaterOrEqual(t, together.Load(), int64(holds/2), "this machine was too busy to make them due together")
+	h.expiredOnce(t, sku, holds)
+	h.judge(t, sku)
+}
+
+// expiredOnce asserts that so many holds of a SKU expired, each of them once.
+func (h *house) expiredOnce(t *testing.T, sku string, holds int) {
+	t.Helper()
+	ends := h.expiries(t, sku)
+	require.Len(t, ends, holds)
+	for id, n := range ends {
+		require.Equal(t, 1, n, id)
+	}
+}
+
+// expiries counts how often each hold of a SKU expired.
+func (h *house) expiries(t *testing.T, sku string) map[string]int {
+	t.Helper()
 	ends := map[string]int{}
 	for _, l := range h.ledger(t, sku) {
 		if l.State == "expired" {
 			ends[l.Ref]++
 		}
 	}
-	require.Len(t, ends, holds)
-	for id, n := range ends {
-		require.Equal(t, 1, n, id)
-	}
-	h.judge(t, sku)
+	return ends
 }
 
 // serial spells a number as the 18 letters that end an id.

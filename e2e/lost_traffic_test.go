@@ -51,19 +51,12 @@ func newRush(t *testing.T, h *house, name string, units int64) *rush {
 func (r *rush) buyer(ctx context.Context, who int) {
 	for n := 0; !r.over.Load() && ctx.Err() == nil; n++ {
 		key := fmt.Sprintf("%s-%d-%d", r.flash, who, n)
-		a, ok := r.definite(ctx, "hold "+key, func() (shop.Answer, error) { return r.shop.AskHold(ctx, r.flash, key, key) })
-		switch {
-		case !ok:
+		p, ok := r.take(ctx, r.flash, key)
+		if !ok {
 			return
-		case a.Status == http.StatusCreated || a.Status == http.StatusOK:
-			hold, err := shop.ParseHold(a)
-			if err != nil {
-				r.fault("hold %s: %v", key, err)
-				return
-			}
-			r.spend(ctx, r.promised(hold.HoldID), n)
-		case a.Status != http.StatusConflict:
-			r.fault("hold %s was answered %s", key, a)
+		}
+		if p != nil {
+			r.spend(ctx, p, n)
 		}
 		if wait(ctx, 300*time.Millisecond) != nil {
 			return

@@ -121,16 +121,7 @@ func (h *house) temporalAway(t *testing.T, name string, length time.Duration, do
 	for _, p := range paid {
 		require.NoError(t, mob.kept(ctx, p))
 	}
-	ends := map[string]int{}
-	for _, l := range h.ledger(t, short) {
-		if l.State == "expired" {
-			ends[l.Ref]++
-		}
-	}
-	require.Len(t, ends, due)
-	for id, n := range ends {
-		require.Equal(t, 1, n, id)
-	}
+	h.expiredOnce(t, short, due)
 	// Who joined meanwhile is told, in the order of their coming. A wake that was lost is
 	// made up for by the pass of every minute.
 	require.NoError(t, within(ctx, 2*time.Minute, "the joins are known to their workflows", func() error {

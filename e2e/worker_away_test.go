@@ -68,12 +68,7 @@ func TestTheWorkerIsAwayWhileHoldsAreDue(t *testing.T) {
 	for _, p := range paid {
 		require.NoError(t, mob.kept(ctx, p))
 	}
-	ends := map[string]int{}
-	for _, l := range h.ledger(t, sku) {
-		if l.State == "expired" {
-			ends[l.Ref]++
-		}
-	}
+	ends := h.expiries(t, sku)
 	for _, id := range ids {
 		require.Equal(t, 1, ends[id], id)
 	}
