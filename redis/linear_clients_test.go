@@ -41,6 +41,9 @@ type history struct {
 	// hasty is one in how many calls gives up long before it can be answered.
 	hasty int
 
+	// windows are when runs were executed, closer than their clients can tell.
+	windows map[string]window
+
 	mu    sync.Mutex
 	done  []operation
 	begin *model
@@ -52,7 +55,8 @@ type history struct {
 type operation struct {
 	client              int
 	call                call
-	first, last, answer int64 // the first try, the answered try, its answer; nanoseconds
+	first, last, answer int64  // the first try, the answered try, its answer; nanoseconds
+	run                 string // that was answered
 	got                 answer
 	unanswered          []try
 }
@@ -99,6 +103,13 @@ const phase = 20
 // play runs all clients to their end.
 func (h *history) play(clients, calls int) {
 	h.t.Helper()
+	if h.witness != nil {
+		ctx, stop := context.WithCancel(context.Background())
+		var clock sync.WaitGroup
+		clock.Go(func() { h.witness.keepTime(ctx) })
+		defer clock.Wait()
+		defer stop()
+	}
 	seed := rand.Uint64()
 	rngs := make([]*rand.Rand, clients)
 	for n := range rngs {
@@ -131,6 +142,7 @@ func (h *history) play(clients, calls int) {
 			}
 		}
 		h.witness.conn.Close() // each reader costs the server
+		h.windows = h.witness.windows(h.done, h.started)
 	}
 	if h.t.Failed() {
 		h.t.Logf("seed %d", seed)
@@ -187,7 +199,7 @@ func (h *history) perform(client int, rng *rand.Rand, b *board, c call) bool {
 		got, err := h.ask(ctx, c)
 		cancel()
 		if err == nil {
-			op.last, op.answer, op.got = began, int64(time.Since(h.started)), got
+			op.last, op.answer, op.run, op.got = began, int64(time.Since(h.started)), run, got
 			break
 		}
 		if !errors.Is(err, ErrUnavailable) || h.witness == nil || len(op.unanswered) > 1000 {
@@ -240,13 +252,22 @@ func (h *history) nameOffers() {
 // answered is an operation without an answer. The spec knows only what the ids
 // say, so that a repeat that moved anything a second time has no place in any
 // order.
-func (h *history) operations() []porcupine.Operation {
+func (h *history) operations() []porcupine.Operation { return h.within(nil) }
+
+// within are the operations, those whose run has a window bounded by it as well.
+func (h *history) within(windows map[string]window) []porcupine.Operation {
 	var out []porcupine.Operation
+	add := func(op operation, run string, output any, from, to int64) {
+		if w, ok := windows[run]; ok {
+			from, to = max(from, w.from), min(to, w.to)
+		}
+		out = append(out, porcupine.Operation{ClientId: op.client, Input: op.call, Output: output, Call: from, Return: to})
+	}
 	for _, op := range h.done {
-		out = append(out, porcupine.Operation{ClientId: op.client, Input: op.call, Output: op.got, Call: op.last, Return: op.answer})
+		add(op, op.run, op.got, op.last, op.answer)
 		for _, try := range op.unanswered {
 			if try.arrived {
-				out = append(out, porcupine.Operation{ClientId: op.client, Input: op.call, Call: try.from, Return: try.to})
+				add(op, try.run, nil, try.from, try.to)
 			}
 		}
 	}

@@ -106,7 +106,7 @@ func (s *summary) check(h *history) {
 		}
 	}
 	began := time.Now()
-	verdict := porcupine.CheckOperationsTimeout(specification(h.begin), h.operations(), checkTime)
+	verdict := h.verdict()
 	if verdict == porcupine.Illegal {
 		h.explain()
 	}
@@ -115,6 +115,17 @@ func (s *summary) check(h *history) {
 	s.checked += took
 	s.slowest = max(s.slowest, took)
 	h.checkUnits()
+}
+
+// verdict searches an order. One within the windows of the runs is one within what the
+// clients saw, and found far sooner: beside a busy machine, or over a slow network, a call
+// takes so long that dozens on one SKU may each come first. Where there is none the
+// clients' view alone decides.
+func (h *history) verdict() porcupine.CheckResult {
+	if h.windows != nil && porcupine.CheckOperationsTimeout(specification(h.begin), h.within(h.windows), checkTime) == porcupine.Ok {
+		return porcupine.Ok
+	}
+	return porcupine.CheckOperationsTimeout(specification(h.begin), h.operations(), checkTime)
 }
 
 // explain logs how far the search came: the last steps of the longest order, and

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"math"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,8 +26,14 @@ type witness struct {
 	conn net.Conn
 	mu   sync.Mutex
 	// ran says when a run was read, by its nonce as MONITOR writes it; marks too.
-	ran map[string]time.Time
+	// order has them as the server executed them.
+	ran   map[string]time.Time
+	order []string
+	beats map[string]beat
 }
+
+// beat is when a mark was sent and answered.
+type beat struct{ sent, answered time.Time }
 
 // watch begins to read. All scripts are there from now on, so that a run that
 // MONITOR names is one that was executed.
@@ -43,7 +51,7 @@ func watch(t *testing.T) *witness {
 	first, err := lines.ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, "+OK\r\n", first)
-	w := &witness{t: t, conn: conn, ran: map[string]time.Time{}}
+	w := &witness{t: t, conn: conn, ran: map[string]time.Time{}, beats: map[string]beat{}}
 	go func() {
 		for {
 			line, err := lines.ReadString('\n')
@@ -53,6 +61,7 @@ func watch(t *testing.T) *witness {
 			if run := runOf(line); run != "" {
 				w.mu.Lock()
 				w.ran[run] = time.Now()
+				w.order = append(w.order, run)
 				w.mu.Unlock()
 			}
 		}
@@ -85,11 +94,61 @@ func (w *witness) caughtUp() {
 	require.Eventually(w.t, func() bool { return !w.executed(mark).IsZero() }, time.Minute, time.Millisecond, "MONITOR says nothing")
 }
 
+// keepTime marks the server's order with instants of this clock, until ctx ends.
+func (w *witness) keepTime(ctx context.Context) {
+	for n := 0; ctx.Err() == nil; n++ {
+		mark, sent := fmt.Sprint("beat ", n), time.Now()
+		if shared.Echo(ctx, mark).Err() != nil {
+			continue // ctx has ended, or nobody is the wiser for this one
+		}
+		w.mu.Lock()
+		w.beats[mark] = beat{sent, time.Now()}
+		w.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
 // executed is an instant by which the run was executed, zero when it was not.
 func (w *witness) executed(run string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ran[run]
+}
+
+// window is when a run was executed, between two instants.
+type window struct{ from, to int64 }
+
+// windows bounds the runs by the server's order: each was executed after whatever stands
+// before it was sent, and before what stands after it was answered.
+func (w *witness) windows(done []operation, started time.Time) map[string]window {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	sent, answered := map[string]int64{}, map[string]int64{}
+	for mark, b := range w.beats {
+		sent[mark], answered[mark] = int64(b.sent.Sub(started)), int64(b.answered.Sub(started))
+	}
+	for _, op := range done {
+		sent[op.run], answered[op.run] = op.last, op.answer
+		for _, try := range op.unanswered {
+			sent[try.run] = try.from
+		}
+	}
+	bounds := make(map[string]window, len(w.order))
+	last, first := int64(0), int64(math.MaxInt64)
+	for _, run := range w.order {
+		last = max(last, sent[run])
+		bounds[run] = window{from: last}
+	}
+	for _, run := range slices.Backward(w.order) {
+		bounds[run] = window{bounds[run].from, first}
+		if at, ok := answered[run]; ok {
+			first = min(first, at)
+		}
+	}
+	return bounds
 }
 
 // quoted writes a nonce as MONITOR does.
