@@ -39,8 +39,12 @@ const (
 	// one another until the server gives their worker's cache up for lost, which makes
 	// each of them dearer.
 	workflowPollers = 16
-	// Texts that one worker sends at once.
+	// Texts that one worker sends at once, if the rate allows as many a second.
 	leastTexts, mostTexts = 2, 100
+	// Requests for texts that wait at their queue, at most. With two, the SDK's default, a
+	// server that is busy with a long line hands out eight texts a second, whatever the
+	// rate, and units lie idle.
+	textPollers = 16
 	// reopenSlack is what follows the lease when gate.reopen_wait is 0.
 	reopenSlack = 10 * time.Second
 )
@@ -217,12 +221,14 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 	tells := newTeller(c, cfg, opts, shop)
 
 	opts.DisableWorkflowWorker = true
+	atOnce := min(max(leastTexts, int(cfg.SMS.SegmentsPerSecond)), mostTexts)
+	opts.MaxConcurrentActivityTaskPollers = min(atOnce, textPollers)
 	if cfg.SMS.Provider == "twilio" {
 		// The queue counts texts, the provider segments: the queue keeps to the
 		// rate of texts of one segment, the sender to the rate. A text that waits
 		// for its turn is told already, so only few may.
 		opts.TaskQueueActivitiesPerSecond = cfg.SMS.SegmentsPerSecond
-		opts.MaxConcurrentActivityExecutionSize = min(max(leastTexts, int(cfg.SMS.SegmentsPerSecond)), mostTexts)
+		opts.MaxConcurrentActivityExecutionSize = atOnce
 	}
 	texts := worker.New(c, contract.SMSTaskQueue, opts)
 	texts.RegisterActivity(&activities.Texts{
