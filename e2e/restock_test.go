@@ -138,7 +138,7 @@ func bigRestock(t *testing.T, units, people int) {
 	require.LessOrEqual(t, late, 200, "texts that were on their way in two kills, of at most 100 at once")
 	t.Logf("%d windows were told again after their text", late)
 
-	h.boundedHistories(t, sku, order)
+	h.boundedHistories(t, sku, order, units)
 	if long() {
 		require.Empty(t, check.JudgeGate(f))
 		alarms, err := h.shop.Alarms(ctx, sku)
@@ -235,8 +235,8 @@ func (h *house) ring(ctx context.Context, sku string) error {
 }
 
 // boundedHistories wants every run of the SKU's book, and every entry, short, and what
-// the book carries from run to run small.
-func (h *house) boundedHistories(t *testing.T, sku string, entries []string) {
+// the book carries from run to run small. The first of the entries were told.
+func (h *house) boundedHistories(t *testing.T, sku string, entries []string, told int) {
 	t.Helper()
 	ctx := t.Context()
 	longest, runs, wait := h.bookRuns(t, sku)
@@ -257,6 +257,8 @@ func (h *house) boundedHistories(t *testing.T, sku string, entries []string) {
 	}))
 	figure(t, "entry_longest", float64(slices.Max(events)), "events")
 	require.Less(t, slices.Max(events), mostEvents)
+	figure(t, "idle_entry_longest", float64(slices.Max(events[told:])), "events")
+	require.Less(t, slices.Max(events[told:]), 50, "events of an entry that only waits, of which a year adds its end")
 }
 
 // bookRuns answers the events of the longest run of a SKU's book, how many runs it had,
