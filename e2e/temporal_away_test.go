@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -137,11 +138,39 @@ func (h *house) temporalAway(t *testing.T, name string, length time.Duration, do
 		return nil
 	}))
 	figure(t, "back_to_all_joins_known_"+name, time.Since(back).Seconds(), "s")
-	require.NoError(t, h.shop.Restock(ctx, line, 1))
-	text, err := h.offerText(ctx, entries[0].EntryID)
+	// Their texts have waited with everything else; at the rate limit a call in a few goes
+	// through.
+	require.NoError(t, within(ctx, time.Minute, "who joined has a text of it", func() error { return h.joinedTexts(entries, 1) }))
+	texts, err := h.outbox.Texts()
 	require.NoError(t, err)
-	require.Equal(t, phone(0), text.To)
+	for _, text := range texts {
+		if slices.ContainsFunc(entries, func(e shop.Entry) bool { return e.EntryID == text.EntryID }) && name != "limited" {
+			require.False(t, text.At.Before(c.start), "a text left while Temporal was %s", name)
+		}
+	}
+	require.NoError(t, h.shop.Restock(ctx, line, 1))
+	offered, err := h.offerText(ctx, entries[0].EntryID)
+	require.NoError(t, err)
+	require.Equal(t, phone(0), offered.To)
+	require.NoError(t, h.joinedTexts(entries, 1))
 	h.judge(t, sku, line, short)
+}
+
+// joinedTexts wants so many texts of each entry that its place is kept.
+func (h *house) joinedTexts(entries []shop.Entry, want int) error {
+	texts, err := h.outbox.Texts()
+	sent := map[string]int{}
+	for _, text := range texts {
+		if text.HoldID == "" {
+			sent[text.EntryID]++
+		}
+	}
+	for _, e := range entries {
+		if n := sent[e.EntryID]; n != want {
+			err = errors.Join(err, fmt.Errorf("%s has %d texts", e.EntryID, n))
+		}
+	}
+	return err
 }
 
 // comesBack starts a server again. Temporal's gives up by itself when a busy machine
