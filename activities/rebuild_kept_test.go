@@ -1,0 +1,226 @@
+package activities
+
+import (
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/contract"
+	"holdfast/redis"
+)
+
+func (s *shelf) record(id string) redis.Hold {
+	s.t.Helper()
+	h, ok, err := s.gate.ReadHold(s.t.Context(), s.sku, id)
+	require.NoError(s.t, err)
+	require.True(s.t, ok, id)
+	return h.Hold
+}
+
+// What a record of an emptied Redis has again: deadline, extension, cart and birth of a
+// hold, deadline and telling of an offer, payment and marks of a sale.
+func TestARebuiltRecordIsWhole(t *testing.T) {
+	s := newShelf(t, 4)
+	cart := []contract.Line{{SKU: s.sku, Quantity: 1}, {SKU: "VASE", Quantity: 2}}
+	held, sold := s.held(), s.held()
+	born, until := time.Now().Add(-3*time.Minute).Truncate(time.Millisecond).UTC(), time.Now().Add(7*time.Minute).Truncate(time.Millisecond).UTC()
+	status := s.flows[held].status.(contract.HoldStatus)
+	status.Lines, status.Extended, status.CreatedAt, status.ExpiresAt = cart, true, born, until
+	s.flows[held].status = status
+	s.sells(sold)
+	f := s.opens("payment_x", contract.PaymentWorkflow)
+	f.state, f.status = contract.PaymentRefundReported, contract.PaymentStatus{PaymentID: "payment_x", HoldID: sold, PaymentRef: "pi_second", State: contract.PaymentRefundReported}
+	for range 2 {
+		s.held()
+	}
+	told, untold := s.waits("ann"), s.waits("bob")
+	s.restock(2)
+	offer, other := s.offered(told), s.offered(untold)
+	entry := s.flows[told].status.(contract.EntryStatus)
+	entry.OfferSent = true
+	s.flows[told].status = entry
+
+	s.flushes()
+	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+	h := s.record(held)
+	require.Equal(t, []any{true, born, until, cart}, []any{h.Extended, h.CreatedAt, h.Deadline, h.Cart})
+	h = s.record(sold)
+	require.Equal(t, "pay_"+sold, h.PaymentRef)
+	require.Equal(t, []string{"pi_second"}, h.Refunded, "a payment that goes back sells nothing")
+	require.WithinDuration(t, *s.flows[sold].status.(contract.HoldStatus).EndedAt, h.EndedAt, time.Millisecond)
+	h = s.record(offer)
+	require.WithinDuration(t, *entry.OfferUntil, h.Deadline, time.Millisecond)
+	require.False(t, h.ToldAt.IsZero(), "its text went out")
+	require.True(t, s.record(other).ToldAt.IsZero())
+	sku, _, err := s.gate.LookupSKU(t.Context(), contract.SKUNumber(s.sku))
+	require.NoError(t, err)
+	require.Equal(t, s.sku, sku, "doors find it by its number")
+	s.nothingLeft()
+}
+
+// What was counted away or back stays so.
+func TestCorrectionsAreRebuilt(t *testing.T) {
+	for _, delta := range []int64{-2, 3} {
+		s := newShelf(t, 5)
+		out, err := s.gate.Stock(t.Context(), s.sku, contract.StockEvent{EventID: "count", Kind: contract.StockCorrection, Delta: delta})
+		require.NoError(t, err)
+		s.book.Corrected, s.book.DecidedN, s.book.Generation = delta, out.N, out.Counters.Generation
+		s.sells(s.held())
+		want := s.counters()
+		s.flushes()
+		require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+		got := s.counters()
+		want.Epoch = got.Epoch
+		require.Equal(t, want, got)
+		s.nothingLeft()
+	}
+}
+
+// Units came in, an offer of them was made, and the book had not heard yet: the offer's
+// generation is the SKU's, or nobody would be offered a unit of the next one.
+func TestALaterGenerationThanTheBooks(t *testing.T) {
+	s := newShelf(t, 0)
+	ann := s.waits("ann")
+	s.restock(1)
+	before := s.book
+	s.restock(1)
+	bob := s.waits("bob")
+	s.offered(ann)
+	s.offered(bob)
+	generation := counted(s).Generation
+	require.Equal(t, before.Generation+1, generation)
+	s.book = before
+	s.book.Pending = []contract.StockEvent{{EventID: "e4", Kind: contract.StockRestock, Units: 1}}
+	s.flushes()
+	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+	require.Equal(t, generation, counted(s).Generation)
+}
+
+// A sale that a Payment has made after the hold had expired says so, for the shop may
+// have to know.
+func TestARetakenSaleStaysOne(t *testing.T) {
+	s := newShelf(t, 2)
+	id := s.held()
+	s.closes(id, "expired", s.flows[id].status)
+	s.forgets(id)
+	s.opens("payment_x", contract.PaymentWorkflow)
+	now := time.Now()
+	s.closes("payment_x", contract.PaymentSold, contract.PaymentStatus{
+		PaymentID: "payment_x", HoldID: id, PaymentRef: "pi", State: contract.PaymentSold,
+		Sale: &contract.PaymentSale{Person: "ann", CreatedAt: now, Retaken: true, Lines: []contract.Line{{SKU: s.sku, Quantity: 1}}, SoldAt: []time.Time{now}},
+	})
+	s.flushes()
+	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+	require.True(t, s.record(id).Retaken)
+	require.Equal(t, [4]int64{1, 0, 0, 1}, s.parts())
+}
+
+// A SKU's time goes on from the last audit, also on a machine whose clock is behind: else
+// its next sale would be taken for one that the audit has.
+func TestTheTimeOfASKUGoesOnFromItsAudit(t *testing.T) {
+	s := newShelf(t, 3)
+	s.sells(s.held())
+	ahead := time.Now().Add(time.Hour)
+	s.book.Audit = contract.StockAudit{Until: ahead, Sold: 1, Epoch: 1}
+	for sold := int64(2); sold <= 3; sold++ {
+		s.flushes()
+		require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+		id := s.held()
+		s.sells(id)
+		require.True(t, s.record(id).EndedAt.After(ahead))
+		require.Equal(t, [4]int64{3 - sold, 0, 0, sold}, s.parts())
+	}
+	s.flushes()
+	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+	require.Equal(t, [4]int64{0, 0, 0, 3}, s.parts())
+}
+
+// Without the fence a rebuild cannot tell one Redis from another.
+func TestNothingIsRebuiltWithoutTheFence(t *testing.T) {
+	s := newShelf(t, 1)
+	s.gate = redis.New(s.rdb, redis.Options{
+		Lease: 2 * time.Second, RecordRetention: time.Hour, SaleRetention: time.Hour, OfferMaxAge: time.Hour, FenceOff: true,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	s.flushes()
+	report := s.rebuild(contract.ReconcileInput{})
+	require.False(t, report.Opened)
+	require.Len(t, report.Alarms, 1)
+	require.Contains(t, report.Alarms[0], "without the fence")
+	require.Zero(t, s.rdb.DBSize(t.Context()).Val(), "nothing is written")
+}
+
+// Who left while their hold runs on needs no workflow any more.
+func TestAnEntryThatHasLeftIsNoDifference(t *testing.T) {
+	s := newShelf(t, 1)
+	ann := s.waits("ann")
+	offer := s.offered(ann)
+	s.presses(ann, offer, "ann")
+	_, err := s.gate.Leave(t.Context(), redis.LeaveRequest{SKU: s.sku, EntryID: ann, State: contract.EntryLeft, Actor: "shopper"})
+	require.NoError(t, err)
+	s.closes(ann, "left", s.flows[ann].status)
+	s.forgets(ann)
+	s.closed()
+	report := s.rebuild(contract.ReconcileInput{})
+	require.True(t, report.Opened)
+	require.Empty(t, report.Differences)
+	require.Equal(t, [4]int64{1, 1, 0, 0}, s.parts())
+}
+
+// A record and the counters are of one instant: a sale that the record does not have was
+// not counted, whenever it was, though the records of older sales are gone.
+func TestASaleThatTheRecordDoesNotHaveCounts(t *testing.T) {
+	s := newShelf(t, 5)
+	old := s.held()
+	s.sells(old)
+	require.NoError(t, s.rdb.HDel(t.Context(), s.key("holds"), old).Err()) // purged
+	s.forgets(old)
+	id := s.held()
+	status, at := s.flows[id].status.(contract.HoldStatus), time.Now().Add(-time.Hour)
+	status.State, status.PaymentRef, status.EndedAt = contract.HoldSold, "pi", &at
+	s.closes(id, "sold", status)
+	s.closed()
+	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+	require.Equal(t, [4]int64{3, 0, 0, 2}, s.parts())
+}
+
+// Leases that nobody has adopted end by themselves: however many, they are no missing
+// owners.
+func TestLeasesAreNoMissingOwners(t *testing.T) {
+	s := newShelf(t, 8)
+	for range 8 {
+		id := s.id(contract.HoldID)
+		_, err := s.gate.Reserve(t.Context(), redis.ReserveRequest{SKU: s.sku, HoldID: id, Units: 1, Person: "p-" + id})
+		require.NoError(t, err)
+	}
+	s.closed()
+	report := s.rebuild(contract.ReconcileInput{})
+	require.True(t, report.Opened)
+	require.Empty(t, report.Differences)
+	require.Eventually(t, func() bool { return s.parts() == [4]int64{8, 0, 0, 0} }, 10*time.Second, time.Millisecond)
+}
+
+// A live entry of an older Redis whose workflow has closed since leaves the line, and its
+// offer passes on.
+func TestAnEntryThatHasClosedSinceLeavesTheLine(t *testing.T) {
+	s := newShelf(t, 0)
+	ann, bob := s.waits("ann"), s.waits("bob")
+	s.restock(1)
+	s.offered(ann)
+	back := s.snapshot()
+	_, err := s.gate.Leave(t.Context(), redis.LeaveRequest{SKU: s.sku, EntryID: ann, State: contract.EntryLeft, Actor: "shopper"})
+	require.NoError(t, err)
+	s.closes(ann, "left", s.flows[ann].status)
+	s.flows[bob].state = "offered"
+	s.offered(bob)
+	back()
+	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+	e, _, err := s.gate.ReadEntry(t.Context(), s.sku, ann)
+	require.NoError(t, err)
+	require.False(t, e.State.Live())
+	require.Equal(t, [4]int64{1, 0, 1, 0}, s.parts())
+	s.nothingLeft()
+}
