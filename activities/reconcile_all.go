@@ -20,7 +20,7 @@ type PassStarter interface {
 
 // LookThroughAll has every SKU looked through by its own Reconcile. One that fails, or
 // that takes longer than Patience, holds up no other: it goes on, and the next run waits
-// for it again.
+// for it again. Payments of no SKU are looked after here.
 func (a *Passes) LookThroughAll(ctx context.Context, in contract.ReconcileAllInput) (contract.ReconcileAllReport, error) {
 	defer beating(ctx)()
 	var report contract.ReconcileAllReport
@@ -56,6 +56,17 @@ func (a *Passes) LookThroughAll(ctx context.Context, in contract.ReconcileAllInp
 	}
 	if err := group.Wait(); err != nil {
 		return report, fmt.Errorf("look through all SKUs: %w", err)
+	}
+	money, err := a.leftWithoutSKU(ctx, in.Since)
+	report.Found += money.Found
+	report.Repaired += money.Repaired
+	report.Alarms += len(money.Alarms)
+	if a.rung.worthALine("", money.Alarms) {
+		activity.GetLogger(ctx).Error("reconcile: a person must look", "alarms", money.Alarms)
+	}
+	if err != nil {
+		activity.GetLogger(ctx).Error("reconcile: payments of no SKU were not looked through", "error", err)
+		report.Failed = append(report.Failed, "payments of no SKU")
 	}
 	return report, nil
 }

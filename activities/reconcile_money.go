@@ -23,11 +23,24 @@ func (p *pass) leftMoney(ctx context.Context) error {
 // leftBehind visits the workflows of a type that did not end by themselves since the
 // last pass and are not open again, with their latest run.
 func (p *pass) leftBehind(ctx context.Context, workflow string, visit func(w listed, run string) error) error {
-	query := skuQuery(p.in.SKU, workflow, "ExecutionStatus IN ('Terminated', 'Failed', 'TimedOut')")
+	return p.visitLeft(ctx, skuQuery(p.in.SKU, workflow, p.notByItself()), p.at.Page, visit, func(next []byte) error {
+		p.at.Page = next
+		p.save(ctx)
+		return p.look(ctx)
+	})
+}
+
+// notByItself finds what did not end by itself since the last pass.
+func (p *pass) notByItself() string {
+	query := "ExecutionStatus IN ('Terminated', 'Failed', 'TimedOut')"
 	if !p.in.Since.IsZero() {
 		query += fmt.Sprintf(" AND CloseTime >= '%s'", p.in.Since.UTC().Format(time.RFC3339))
 	}
-	return p.list(ctx, query, p.at.Page, func(page []listed, next []byte) error {
+	return query
+}
+
+func (p *pass) visitLeft(ctx context.Context, query string, token []byte, visit func(w listed, run string) error, after func(next []byte) error) error {
+	return p.list(ctx, query, token, func(page []listed, next []byte) error {
 		for _, w := range page {
 			began := time.Now()
 			open, run, err := p.owner(ctx, w.id)
@@ -41,9 +54,7 @@ func (p *pass) leftBehind(ctx context.Context, workflow string, visit func(w lis
 				return err
 			}
 		}
-		p.at.Page = next
-		p.save(ctx)
-		return p.look(ctx)
+		return after(next)
 	})
 }
 

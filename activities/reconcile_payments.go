@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 
@@ -15,12 +16,25 @@ import (
 // leftPayments gives the money of Payments that did not end by themselves an owner
 // again: a Payment begun anew asks the gate, and goes on where the other was.
 func (p *pass) leftPayments(ctx context.Context) error {
-	return p.leftBehind(ctx, contract.PaymentWorkflow, func(w listed, run string) error {
+	return p.leftBehind(ctx, contract.PaymentWorkflow, p.reviveLast(ctx))
+}
+
+// leftWithoutSKU does so for Payments of a hold that nobody knows: no SKU's pass meets
+// them.
+func (a *Passes) leftWithoutSKU(ctx context.Context, since time.Time) (contract.ReconcileReport, error) {
+	p := newPass(ctx, a, contract.ReconcileInput{Since: since})
+	query := fmt.Sprintf("WorkflowType = '%s' AND %s IS NULL AND %s", contract.PaymentWorkflow, contract.SKUAttribute, p.notByItself())
+	err := p.visitLeft(ctx, query, nil, p.reviveLast(ctx), func([]byte) error { return nil })
+	return p.report, err
+}
+
+func (p *pass) reviveLast(ctx context.Context) func(w listed, run string) error {
+	return func(w listed, run string) error {
 		if run != w.run {
 			return nil // somebody has begun it anew
 		}
 		return p.revive(ctx, w.id, run)
-	})
+	}
 }
 
 func (p *pass) revive(ctx context.Context, id, run string) error {

@@ -33,6 +33,28 @@ func TestATerminatedPaymentIsBegunAnew(t *testing.T) {
 	require.Len(t, s.paid, 1)
 }
 
+// So does one whose hold nobody knows: no SKU's pass meets it.
+func TestATerminatedPaymentOfNoSKUIsBegunAnew(t *testing.T) {
+	s := newShelf(t, 1)
+	in := contract.PaymentInput{PaymentID: contract.PaymentID("hold_x", "pi_x"), HoldID: "hold_x", PaymentRef: "pi_x", Cause: contract.CauseUnknown}
+	s.opens(in.PaymentID, contract.PaymentWorkflow).ofNoSKU = true
+	s.terminates(in.PaymentID, in)
+	require.Zero(t, s.pass(contract.ReconcileInput{}).Found)
+	all := func() (report contract.ReconcileAllReport) {
+		env, passes := s.passes()
+		passes.SKUs, passes.Starter = slow{never: "LONG"}, slow{never: "LONG"}
+		passes.Patience = time.Millisecond
+		out, err := env.ExecuteActivity(passes.LookThroughAll, contract.ReconcileAllInput{})
+		require.NoError(t, err)
+		require.NoError(t, out.Get(&report))
+		return report
+	}
+	found := all().Found
+	require.Equal(t, []string{"pi_x"}, s.paid)
+	require.Equal(t, found-1, all().Found, "once")
+	require.Len(t, s.paid, 1)
+}
+
 func TestATerminatedPaymentThatAPersonMustSee(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *shelf, in contract.PaymentInput)

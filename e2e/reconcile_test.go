@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
 
+	"holdfast/contract"
 	"holdfast/dev/stack"
 )
 
@@ -99,4 +102,43 @@ func (h *house) tryReconcile(t *testing.T, args ...string) (report passReport, e
 		return report, fmt.Errorf("%w: %s", err, out)
 	}
 	return report, nil
+}
+
+// Money for a hold that nobody knows is parked before a person. An operator ends its
+// Payment: it has an owner again with the next run of the Schedule, though no SKU has it.
+func TestATerminatedPaymentOfNoSKUHasAnOwnerAgain(t *testing.T) {
+	ctx := t.Context()
+	h := ownHouse(t, stack.Options{}, lease)
+	const hold, ref = "hold_nobodys", "pay_nobodys"
+	id := paymentID(hold, ref)
+	_, err := h.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: contract.TaskQueue}, contract.PaymentWorkflow,
+		contract.PaymentInput{PaymentID: id, HoldID: hold, PaymentRef: ref, Cause: contract.CauseUnknown})
+	require.NoError(t, err)
+	parked := func() (run string, err error) {
+		v, err := h.temporal.QueryWorkflow(ctx, id, "", contract.QueryStatus)
+		if err != nil {
+			return "", err
+		}
+		var s contract.PaymentStatus
+		if err := v.Get(&s); err != nil || s.State != contract.PaymentParked {
+			return "", errors.Join(err, fmt.Errorf("it is %s", s.State))
+		}
+		d, err := h.temporal.DescribeWorkflowExecution(ctx, id, "")
+		if err == nil && d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			err = errors.New("it has closed")
+		}
+		return d.GetWorkflowExecutionInfo().GetExecution().GetRunId(), err
+	}
+	var first string
+	require.NoError(t, until(ctx, "it is parked", func() (err error) { first, err = parked(); return err }))
+	require.NoError(t, h.temporal.TerminateWorkflow(ctx, id, "", "by an operator"))
+	_, err = parked()
+	require.ErrorContains(t, err, "closed")
+	require.NoError(t, within(ctx, 3*time.Minute, "it is parked again", func() error { // the Schedule runs each minute
+		run, err := parked()
+		if err == nil && run == first {
+			err = errNotYet
+		}
+		return err
+	}))
 }
