@@ -123,11 +123,14 @@ func TestATerminatedPaymentOfNoSKUHasAnOwnerAgain(t *testing.T) {
 		if err := v.Get(&s); err != nil || s.State != contract.PaymentParked {
 			return "", errors.Join(err, fmt.Errorf("it is %s", s.State))
 		}
-		d, err := h.temporal.DescribeWorkflowExecution(ctx, id, "")
-		if err == nil && d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		d, err := h.temporal.DescribeWorkflow(ctx, id, "")
+		if err == nil && d.Status != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 			err = errors.New("it has closed")
 		}
-		return d.GetWorkflowExecutionInfo().GetExecution().GetRunId(), err
+		if err != nil {
+			return "", err
+		}
+		return d.WorkflowExecution.RunID, nil
 	}
 	var first string
 	require.NoError(t, until(ctx, "it is parked", func() (err error) { first, err = parked(); return err }))
