@@ -224,3 +224,33 @@ func TestAnEntryThatHasClosedSinceLeavesTheLine(t *testing.T) {
 	require.Equal(t, [4]int64{1, 0, 1, 0}, s.parts())
 	s.nothingLeft()
 }
+
+// A payment that goes back, or went, sells nothing, however far it had come when Redis
+// forgot its mark.
+func TestMarksOfEveryRefundAreRebuilt(t *testing.T) {
+	for _, state := range []string{contract.PaymentRefundPending, contract.PaymentRefundReported, contract.PaymentRefundSettled} {
+		s := newShelf(t, 2)
+		id := s.held()
+		s.opens("payment_x", contract.PaymentWorkflow)
+		s.closes("payment_x", state, contract.PaymentStatus{PaymentID: "payment_x", HoldID: id, PaymentRef: "pi_back", State: state, Reference: "re_1"})
+		s.flushes()
+		require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+		out, err := s.gate.Confirm(t.Context(), redis.ConfirmRequest{SKU: s.sku, HoldID: id, PaymentRef: "pi_back"})
+		require.NoError(t, err)
+		require.Equal(t, redis.Refunded, out.Verdict, state)
+	}
+}
+
+// The stock is lost and the ledger is not: its last line has counted a sale whose record
+// is lost as well.
+func TestASaleThatTheLedgerHasCountedCountsOnce(t *testing.T) {
+	s := newShelf(t, 4)
+	id := s.held()
+	s.sells(id)
+	s.held() // a line after it
+	require.NoError(t, s.rdb.Del(t.Context(), s.key("stock")).Err())
+	require.NoError(t, s.rdb.HDel(t.Context(), s.key("holds"), id).Err())
+	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+	require.Equal(t, [4]int64{3, 1, 0, 1}, s.parts())
+	s.nothingLeft()
+}
