@@ -254,3 +254,19 @@ func TestASaleThatTheLedgerHasCountedCountsOnce(t *testing.T) {
 	require.Equal(t, [4]int64{3, 1, 0, 1}, s.parts())
 	s.nothingLeft()
 }
+
+// The stock is lost and the ledger is not: its last line knows a generation that the book
+// has not heard of, and no record names.
+func TestTheGenerationOfTheLastLineIsKept(t *testing.T) {
+	s := newShelf(t, 1)
+	book := s.book
+	s.restock(1)
+	s.book = book
+	s.book.Pending = []contract.StockEvent{{EventID: "e2", Kind: contract.StockRestock, Units: 1}}
+	generation := counted(s).Generation
+	require.Equal(t, book.Generation+1, generation)
+	require.NoError(t, s.rdb.Del(t.Context(), s.key("stock")).Err())
+	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+	require.Equal(t, generation, counted(s).Generation)
+	require.Equal(t, [4]int64{2, 0, 0, 0}, s.parts())
+}
