@@ -33,10 +33,12 @@ func (p *pass) owners(ctx context.Context) error {
 	if err := p.known(ctx); err != nil {
 		return err
 	}
+	waited := p.at.Waits // by an attempt before: what was missing then may be back
+	p.at.Waits = false
 	if err := p.listOpen(ctx); err != nil {
 		return err
 	}
-	p.lost = p.at.Waits
+	p.lost, p.at.Waits = p.at.Waits, p.at.Waits || waited
 	records, err := p.Gate.Records(ctx, p.in.SKU)
 	if err != nil {
 		return err
