@@ -41,7 +41,7 @@ func openReader(t *testing.T) reader { return reader{chromium.Open(t, phoneWidth
 // price.
 func (h *house) serve() string {
 	h.t.Helper()
-	server := httptest.NewServer(h.door.Handler())
+	server := httptest.NewServer(h.door.all())
 	h.t.Cleanup(server.Close)
 	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "image/png")

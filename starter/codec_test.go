@@ -154,7 +154,7 @@ func TestBadPayloads(t *testing.T) {
 // The form of the SDK's own remote codec, which is the CLI's.
 func TestTheRemoteCodecOfTheSDKUnderstandsUs(t *testing.T) {
 	h := newHouse(t, 0, withCodec)
-	server := httptest.NewServer(h.door.Handler())
+	server := httptest.NewServer(h.door.all())
 	defer server.Close()
 	remote := func(auth string) converter.DataConverter {
 		return converter.NewRemoteDataConverter(converter.GetDefaultDataConverter(), converter.RemoteDataConverterOptions{

@@ -232,9 +232,6 @@ func (d *Door) handler(on int) http.Handler {
 	return d.accessLog(mux)
 }
 
-// Handler answers every route, as one address for all listeners does.
-func (d *Door) Handler() http.Handler { return d.handler(public | api | ops) }
-
 type handlerFunc func(w http.ResponseWriter, r *http.Request) error
 
 // open serves a call that anyone may make.

@@ -170,11 +170,14 @@ func (a answer) hold(t *testing.T) holdView {
 	return v
 }
 
+// all answers every route, as one address for all listeners does.
+func (d *Door) all() http.Handler { return d.handler(public | api | ops) }
+
 // send sends a request as it is.
 func (h *house) send(r *http.Request) answer {
 	h.t.Helper()
 	rec := httptest.NewRecorder()
-	h.door.Handler().ServeHTTP(rec, r)
+	h.door.all().ServeHTTP(rec, r)
 	return answer{status: rec.Code, header: rec.Header(), body: rec.Body.String()}
 }
 

@@ -23,7 +23,7 @@ import (
 // operator runs a command of the operator against a door that listens.
 func (h *house) operator(args ...string) (code int, out, err string) {
 	h.t.Helper()
-	server := httptest.NewServer(h.door.Handler())
+	server := httptest.NewServer(h.door.all())
 	defer server.Close()
 	h.t.Setenv("HOLDFAST_URL", server.URL)
 	h.t.Setenv("HOLDFAST_KEY", "key-of-the-shop")

@@ -35,7 +35,7 @@ func (h *house) from(address, forwarded, phone string, key string) *httptest.Res
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
 	w := httptest.NewRecorder()
-	h.door.Handler().ServeHTTP(w, r)
+	h.door.all().ServeHTTP(w, r)
 	return w
 }
 

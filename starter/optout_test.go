@@ -30,7 +30,7 @@ func (h *house) texts(from, body, messageID string, more ...string) *httptest.Re
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set(sms.SignatureHeader, twiliostub.Signature(twilioToken, h.cfg.HTTP.PublicURL+sms.InboundPath, form))
 	w := httptest.NewRecorder()
-	h.door.Handler().ServeHTTP(w, r)
+	h.door.all().ServeHTTP(w, r)
 	return w
 }
 

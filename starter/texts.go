@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"context"
 	"net/http"
 	"slices"
 
@@ -48,7 +49,7 @@ func (d *Door) getTexts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := missedTextsView{page: page{Data: []any{}}}
+	var v missedTextsView
 	lapses, whole, err := d.gate.FindLines(r.Context(), sku, since, findLines, func(l redis.LedgerLine) bool { return l.Verb == "lapse" })
 	if err != nil {
 		return err
@@ -59,12 +60,13 @@ func (d *Door) getTexts(w http.ResponseWriter, r *http.Request) error {
 	})
 	v.Missed = len(missed)
 	slices.Reverse(missed)
-	for _, l := range missed[:min(len(missed), q.limit)] {
-		out, _, err := d.gate.ReadHold(r.Context(), sku, l.RefID) // gone after its retention: its times are not known then
-		if err != nil {
-			return err
-		}
-		v.Data = append(v.Data, missedText(l, out.Hold))
+	v.Data, err = readAll(r.Context(), missed[:min(len(missed), q.limit)], func(ctx context.Context, l redis.LedgerLine) (*missedTextView, error) {
+		out, _, err := d.gate.ReadHold(ctx, sku, l.RefID) // gone after its retention: its times are not known then
+		text := missedText(l, out.Hold)
+		return &text, err
+	})
+	if err != nil {
+		return err
 	}
 	return writeJSON(w, http.StatusOK, v)
 }

@@ -25,7 +25,7 @@ import (
 // the request what proxies say. Twilio knows only the public URL.
 func proxied(t *testing.T, public string) (*house, *http.Client) {
 	h := newHouse(t, 0, withTwilio, func(cfg *config.Config, _ *redis.Options) { cfg.HTTP.PublicURL = public })
-	door := httptest.NewServer(h.door.Handler())
+	door := httptest.NewServer(h.door.all())
 	t.Cleanup(door.Close)
 	inner, err := url.Parse(door.URL)
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ func (h *house) callback(target, signedFor, token string, form url.Values) int {
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set(sms.SignatureHeader, twiliostub.Signature(token, signedFor, form))
 	w := httptest.NewRecorder()
-	h.door.Handler().ServeHTTP(w, r)
+	h.door.all().ServeHTTP(w, r)
 	return w.Code
 }
 
