@@ -87,3 +87,11 @@ func (g *Gate) ClaimKey(ctx context.Context, key string, claim Claim, keep time.
 	hash, hold, _ := strings.Cut(value, " ")
 	return Claim{BodyHash: hash, HoldID: hold}, nil
 }
+
+// KeepClaim keeps what stands under key for so long from now. ErrUnavailable.
+func (g *Gate) KeepClaim(ctx context.Context, key string, keep time.Duration) error {
+	if err := g.rdb.PExpire(ctx, keyIdem+key, keep).Err(); err != nil {
+		return fmt.Errorf("%w: idempotency record: %w", ErrUnavailable, err)
+	}
+	return nil
+}

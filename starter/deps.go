@@ -41,6 +41,7 @@ type Gate interface {
 	MarkMapWhole(ctx context.Context) error
 	SKUs(ctx context.Context) ([]string, error)
 	ClaimKey(ctx context.Context, key string, claim redis.Claim, keep time.Duration) (redis.Claim, error)
+	KeepClaim(ctx context.Context, key string, keep time.Duration) error
 }
 
 // Launcher is what the door needs of the workflows; *launch.Launcher is one.

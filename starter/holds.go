@@ -16,6 +16,9 @@ const (
 	// claimKeep is how long an Idempotency-Key is remembered. After it the hold's
 	// record still answers a repeat: the id is made of the key.
 	claimKeep = 24 * time.Hour
+	// claimFirst is how long it is remembered before its request has made a hold: as many
+	// are refused as shoppers come, and Redis must not keep them all for a day.
+	claimFirst = 2 * time.Minute
 	// takeTimeout bounds reserve, start and adopt together. A start that takes
 	// longer has lost its lease anyway and is found out by the repeat.
 	takeTimeout = 10 * time.Second
@@ -75,12 +78,16 @@ func (d *Door) postHold(w http.ResponseWriter, r *http.Request) error {
 	if req.Phone != "" {
 		in.Person = d.keys.PersonOfPhone(req.Phone)
 	}
-	if err := d.claim(ctx, "holds", key, in.HoldID, req); err != nil {
+	claimed, err := d.claim(ctx, "holds", key, in.HoldID, req, claimFirst)
+	if err != nil {
 		return err
 	}
 	taken, err := d.take(ctx, in, walkIns(in, callerOf(ctx)))
 	if err != nil {
 		return req.named(err)
+	}
+	if err := d.gate.KeepClaim(ctx, claimed, claimKeep); err != nil {
+		d.log.Warn("the body of a request is forgotten soon", "hold_id", in.HoldID, "error", err)
 	}
 	status := http.StatusOK
 	if taken.now {
@@ -99,21 +106,23 @@ func (d *Door) postHold(w http.ResponseWriter, r *http.Request) error {
 }
 
 // claim binds the caller's Idempotency-Key to this very request: kind, what it
-// names and what it says. What is kept of it tells nothing of the body.
-func (d *Door) claim(ctx context.Context, kind, key, holdID string, request any) error {
+// names and what it says. What is kept of it tells nothing of the body. It answers the
+// name under which that is kept.
+func (d *Door) claim(ctx context.Context, kind, key, holdID string, request any, keep time.Duration) (name string, err error) {
 	body, err := json.Marshal(request)
 	if err != nil {
-		return err
+		return "", err
 	}
 	print := d.keys.Fingerprint(string(body))
-	got, err := d.gate.ClaimKey(ctx, kind+":"+digest(callerOf(ctx), key), redis.Claim{BodyHash: print, HoldID: holdID}, claimKeep)
+	name = kind + ":" + digest(callerOf(ctx), key)
+	got, err := d.gate.ClaimKey(ctx, name, redis.Claim{BodyHash: print, HoldID: holdID}, keep)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if got.BodyHash != print {
-		return problem(idempotencyKeyReused, "this Idempotency-Key came with another body before; a repeat must be the same, a new request needs a new key")
+		return "", problem(idempotencyKeyReused, "this Idempotency-Key came with another body before; a repeat must be the same, a new request needs a new key")
 	}
-	return nil
+	return name, nil
 }
 
 func (d *Door) holdInput(id string, lines []contract.Line) contract.HoldInput {

@@ -59,6 +59,27 @@ func TestHold(t *testing.T) {
 	require.Equal(t, [4]int64{3, 2, 0, 0}, h.parts())
 }
 
+// As many are refused as shoppers come: their keys are forgotten soon. The body of what
+// was promised is remembered for a day.
+func TestAKeyIsRememberedForWhatItMade(t *testing.T) {
+	h := newHouse(t, 1)
+	caller, _, _ := strings.Cut(h.cfg.Secrets.APIKeys[0], ":")
+	left := func(key string) time.Duration {
+		ttl, err := shared.PTTL(t.Context(), "hf:idem:holds:"+digest(caller, key)).Result()
+		require.NoError(t, err)
+		return ttl
+	}
+	key := rand.Text()
+	require.Equal(t, http.StatusCreated, h.askHold(key).status)
+	require.InDelta(t, claimKeep, left(key), float64(time.Minute))
+	refused := rand.Text()
+	exact(t, h.askHold(refused), 409, soldOut)
+	require.Positive(t, left(refused))
+	require.LessOrEqual(t, left(refused), claimFirst)
+	exact(t, h.askHold(refused, "quantity", 2), 422, idempotencyKeyReused)
+	exact(t, h.askHold(key, "quantity", 2), 422, idempotencyKeyReused)
+}
+
 func TestHoldOfLinesAndPhone(t *testing.T) {
 	h := newHouse(t, 5)
 	a := h.call("POST", "/v1/holds", map[string]any{

@@ -165,7 +165,8 @@ func (d *Door) updateID(ctx context.Context, r *http.Request, sku string, reques
 	if key == "" {
 		return rand.Text(), nil
 	}
-	return digest(callerOf(ctx), key), d.claim(ctx, "stock", key, "", []any{sku, request})
+	_, err = d.claim(ctx, "stock", key, "", []any{sku, request}, claimKeep)
+	return digest(callerOf(ctx), key), err
 }
 
 func (d *Door) getStock(w http.ResponseWriter, r *http.Request) error {
