@@ -15,6 +15,7 @@ import (
 
 	"holdfast/config"
 	"holdfast/contract"
+	"holdfast/redis"
 )
 
 func TestChores(t *testing.T) {
@@ -99,6 +100,48 @@ func TestReadiness(t *testing.T) {
 	status, v = ready()
 	require.Equal(t, []any{503, "draining"}, []any{status, v.Status})
 	require.Equal(t, 200, h.call("GET", "/healthz", nil, "Authorization", "").status)
+}
+
+// fewSKUs are a gate that has no others, or that does not answer which it has.
+type fewSKUs struct {
+	Gate
+	skus []string
+	err  error
+}
+
+func (g *fewSKUs) SKUs(context.Context) ([]string, error) { return g.skus, g.err }
+
+// A door is red while the gate of every SKU is closed, or does not answer, and green
+// as long as one SKU is served.
+func TestReadinessOfAClosedGate(t *testing.T) {
+	h := newHouse(t, 1)
+	other := "other-" + h.sku
+	h.put(other)
+	require.NoError(t, h.gate.MarkMapWhole(t.Context()))
+	few := &fewSKUs{Gate: h.gate, skus: []string{h.sku, other}}
+	h.door.skus.gate = few
+	fence := func(sku string) string { return "hf:{" + sku + "}:stock" }
+	own := shared.HGet(t.Context(), fence(h.sku), "fence").Val()
+	require.NotEmpty(t, own)
+	ready := func(status int, want readiness) {
+		t.Helper()
+		h.door.health.at = time.Time{}
+		a := h.call("GET", "/readyz", nil, "Authorization", "")
+		var v readiness
+		a.into(t, &v)
+		require.Equal(t, status, a.status, a.body)
+		require.Equal(t, want, readiness{Status: v.Status, Gate: v.Gate, SKUsOpen: v.SKUsOpen, SKUsClosed: v.SKUsClosed})
+	}
+	ready(200, readiness{Status: "ready", Gate: gateOpen, SKUsOpen: 2})
+	require.NoError(t, shared.HSet(t.Context(), fence(h.sku), "fence", "another server").Err())
+	ready(200, readiness{Status: "ready", Gate: gateClosed, SKUsOpen: 1, SKUsClosed: 1})
+	require.NoError(t, shared.HSet(t.Context(), fence(other), "fence", "another server").Err())
+	ready(503, readiness{Status: "not-ready", Gate: gateClosed, SKUsClosed: 2})
+	require.NoError(t, shared.HSet(t.Context(), fence(h.sku), "fence", own).Err())
+	ready(200, readiness{Status: "ready", Gate: gateClosed, SKUsOpen: 1, SKUsClosed: 1})
+
+	few.err = redis.ErrUnavailable
+	ready(503, readiness{Status: "not-ready", Gate: gateUnavailable})
 }
 
 func TestListeners(t *testing.T) {
