@@ -93,7 +93,7 @@ func TestABookAndAPaymentWaitForNoLine(t *testing.T) {
 // tasksWaiting is how many workflow tasks wait in the queue of all workers.
 func (h *house) tasksWaiting(ctx context.Context) (int64, error) {
 	out, err := h.temporal.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
-		Namespace: "default", TaskQueue: &taskqueuepb.TaskQueue{Name: "holdfast"}, TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW, ReportStats: true,
+		Namespace: h.Namespace(), TaskQueue: &taskqueuepb.TaskQueue{Name: "holdfast"}, TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW, ReportStats: true,
 	})
 	return out.GetStats().GetApproximateBacklogCount(), err
 }
