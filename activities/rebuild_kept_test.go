@@ -270,3 +270,53 @@ func TestTheGenerationOfTheLastLineIsKept(t *testing.T) {
 	require.Equal(t, generation, counted(s).Generation)
 	require.Equal(t, [4]int64{2, 0, 0, 0}, s.parts())
 }
+
+// A count of the shop's that is older than the last one is outdated, also after a loss.
+func TestTheVersionOfTheLastLevelIsRebuilt(t *testing.T) {
+	s := newShelf(t, 3)
+	s.book.Level = 7
+	s.flushes()
+	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+	require.Equal(t, int64(7), counted(s).LevelVersion)
+	out, err := s.gate.Stock(t.Context(), s.sku, contract.StockEvent{EventID: "count", Kind: contract.StockLevel, Units: 9, Version: 6})
+	require.NoError(t, err)
+	require.False(t, out.Applied)
+	require.Equal(t, [4]int64{3, 0, 0, 0}, s.parts())
+}
+
+// A Payment whose sale was undone, which Temporal's list does not have yet, sold nothing.
+func TestASaleThatWasUndoneIsNone(t *testing.T) {
+	s := newShelf(t, 2)
+	id := s.held()
+	s.closes(id, "expired", s.flows[id].status)
+	s.forgets(id)
+	now := time.Now()
+	s.opens("payment_x", contract.PaymentWorkflow)
+	s.closes("payment_x", contract.PaymentSold, contract.PaymentStatus{
+		PaymentID: "payment_x", HoldID: id, PaymentRef: "pi", State: contract.PaymentRefundPending,
+		Sale: &contract.PaymentSale{Person: "ann", CreatedAt: now, Lines: []contract.Line{{SKU: s.sku, Quantity: 1}}, SoldAt: []time.Time{now}},
+	})
+	s.flushes()
+	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+	require.Equal(t, [4]int64{2, 0, 0, 0}, s.parts())
+}
+
+// An offer that was pressed since is no offer any more: nobody is told of it.
+func TestAPressedOfferIsNotToldAgain(t *testing.T) {
+	s := newShelf(t, 0)
+	ann := s.waits("ann")
+	s.restock(1)
+	back := s.snapshot()
+	offer := s.offered(ann)
+	s.presses(ann, offer, "ann")
+	s.flows[ann].state = "holding"
+	back()
+	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+	require.Equal(t, contract.HoldHeld, s.state(offer))
+	out, err := s.gate.Drain(t.Context(), s.sku, 10)
+	require.NoError(t, err)
+	for _, item := range out.Items {
+		require.NotEqual(t, redis.ItemOffer, item.Kind)
+	}
+	require.Equal(t, [4]int64{1, 1, 0, 0}, s.parts())
+}
