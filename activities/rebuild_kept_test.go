@@ -185,3 +185,42 @@ func TestAPressedOfferIsNotToldAgain(t *testing.T) {
 	}
 	require.Equal(t, [4]int64{1, 1, 0, 0}, s.parts())
 }
+
+// People whose workflow has not begun yet are no missing owners: their start is in the
+// outbox, and is handed out again.
+func TestJoinsThatNobodyHasHeardOfStay(t *testing.T) {
+	s := newShelf(t, 0)
+	joined := map[string]bool{}
+	for range 8 {
+		id := s.id(contract.EntryID)
+		_, err := s.gate.Join(t.Context(), redis.JoinRequest{SKU: s.sku, EntryID: id, Person: "p-" + id, Units: 1, Sealed: []byte("x")})
+		require.NoError(t, err)
+		joined[id] = true
+	}
+	s.closed()
+	report := s.rebuild(contract.ReconcileInput{})
+	require.True(t, report.Opened)
+	require.Empty(t, report.Differences)
+	require.Eventually(t, func() bool { // a start is due some seconds after the join
+		out, err := s.gate.Drain(t.Context(), s.sku, 10)
+		require.NoError(t, err)
+		for _, item := range out.Items {
+			require.Equal(t, redis.ItemStart, item.Kind)
+			delete(joined, item.EntryID)
+		}
+		return len(joined) == 0
+	}, 20*time.Second, 10*time.Millisecond)
+}
+
+// Only holds that ended lately are put in again: there may be very many.
+func TestEndingsOfLongAgoAreLeftOut(t *testing.T) {
+	s := newShelf(t, 2)
+	old, late := s.held(), s.held()
+	s.releases(old)
+	s.releases(late)
+	s.flows[old].ended = time.Now().Add(-2 * time.Hour)
+	s.flushes()
+	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+	require.Equal(t, []contract.HoldState{"", contract.HoldReleased}, []contract.HoldState{s.state(old), s.state(late)})
+	require.Equal(t, [4]int64{2, 0, 0, 0}, s.parts())
+}
