@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
 	"holdfast/contract"
@@ -98,7 +99,7 @@ func (d *Door) answerPass(ctx context.Context, w http.ResponseWriter, sku, run s
 		return badQuery("run_id", "names no pass over SKU "+sku+" that Temporal still knows")
 	case errors.Is(err, launch.ErrNoOwner):
 		return tryLater(retryClosed, "no pass over SKU %s has begun yet; there is one each minute", sku)
-	case err != nil && (started && !errors.As(err, &failed) || ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)): // Temporal's client may see the end first
+	case err != nil && (started && !errors.As(err, &failed) || waitedFor(ctx, err)):
 		return writeJSON(w, http.StatusAccepted, view)
 	case err != nil:
 		return err
@@ -109,4 +110,12 @@ func (d *Door) answerPass(ctx context.Context, w http.ResponseWriter, sku, run s
 	view.Differences = append(view.Differences, report.Differences...)
 	view.Alarms = append(view.Alarms, report.Alarms...)
 	return writeJSON(w, http.StatusOK, view)
+}
+
+// waitedFor says that the wait was over before the pass was: by our clock, or by
+// Temporal's client or server, which may see the end first.
+func waitedFor(ctx context.Context, err error) bool {
+	var late *serviceerror.DeadlineExceeded
+	var left *serviceerror.Canceled
+	return ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &late) || errors.As(err, &left)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
 
 	"holdfast/contract"
 	"holdfast/launch"
@@ -48,6 +49,14 @@ func TestReconcile(t *testing.T) {
 	started.into(t, &running)
 	require.Equal(t, [2]any{run, false}, [2]any{running.RunID, running.Done})
 	require.GreaterOrEqual(t, h.call("GET", path+"?run_id="+run, nil).status, 500)
+
+	// A pass takes longer than one request waits for it, and Temporal sees that first.
+	for _, end := range []error{
+		serviceerror.NewDeadlineExceeded("context deadline exceeded"), serviceerror.NewCanceled("stream terminated by RST_STREAM with error code: CANCEL"),
+	} {
+		h.wf.onReport = func(string, *contract.ReconcileReport) error { return end }
+		require.Equal(t, 202, h.call("GET", path+"?run_id="+run, nil).status)
+	}
 
 	h.wf.onReport = func(string, *contract.ReconcileReport) error { return launch.ErrNoOwner }
 	exact(t, h.call("GET", path, nil), 503, unavailable)
