@@ -146,3 +146,24 @@ func TestASaleThatWasUndoneIsNone(t *testing.T) {
 	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
 	require.Equal(t, [4]int64{2, 0, 0, 0}, s.parts())
 }
+
+// The gate has decided an event that the book has not heard of, and its ledger is gone:
+// what it decides next has a later number, or the book would take it for a repeat.
+func TestNumbersGoOnAfterWhatTheGateHasDecided(t *testing.T) {
+	s := newShelf(t, 1)
+	book := s.book
+	for range 3 {
+		s.restock(1)
+	}
+	decided := s.book.DecidedN
+	s.book = book
+	for _, id := range []string{"e2", "e3", "e4"} {
+		s.book.Pending = append(s.book.Pending, contract.StockEvent{EventID: id, Kind: contract.StockRestock, Units: 1})
+	}
+	require.NoError(t, s.rdb.Del(t.Context(), s.key("stock"), s.key("ledger")).Err())
+	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+	require.Equal(t, [4]int64{4, 0, 0, 0}, s.parts())
+	out, err := s.gate.Stock(t.Context(), s.sku, contract.StockEvent{EventID: "next", Kind: contract.StockRestock, Units: 1})
+	require.NoError(t, err)
+	require.Greater(t, out.N, decided)
+}
