@@ -34,17 +34,14 @@ const (
 	stopTimeout = 15 * time.Second
 	// A small machine with thousands of timers due at once is slow, not stuck.
 	deadlockTimeout = 5 * time.Second
-	// Requests for workflow tasks that wait at each queue. Each brings one task in a
-	// round trip. With the SDK's default of two, holds that are due together wait for
-	// one another until the server gives their worker's cache up for lost, which makes
-	// each of them dearer.
-	workflowPollers = 16
+	// Requests for tasks that wait at each queue, of workflows and of activities. Each
+	// brings one in a round trip. With the SDK's default of two, holds that are due together
+	// wait for one another until the server gives their worker's cache up for lost, which
+	// makes each of them dearer; and a server that is busy with a long line hands out
+	// eight texts a second, whatever the rate, or steps that an outage has put off.
+	pollers = 16
 	// Texts that one worker sends at once, if the rate allows as many a second.
 	leastTexts, mostTexts = 2, 100
-	// Requests for texts that wait at their queue, at most. With two, the SDK's default, a
-	// server that is busy with a long line hands out eight texts a second, whatever the
-	// rate, and units lie idle.
-	textPollers = 16
 	// reopenSlack is what follows the lease when gate.reopen_wait is 0.
 	reopenSlack = 10 * time.Second
 )
@@ -222,7 +219,7 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 
 	opts.DisableWorkflowWorker = true
 	atOnce := min(max(leastTexts, int(cfg.SMS.SegmentsPerSecond)), mostTexts)
-	opts.MaxConcurrentActivityTaskPollers = min(atOnce, textPollers)
+	opts.MaxConcurrentActivityTaskPollers = min(atOnce, pollers)
 	if cfg.SMS.Provider == "twilio" {
 		// The queue counts texts, the provider segments: the queue keeps to the
 		// rate of texts of one segment, the sender to the rate. A text that waits
@@ -245,7 +242,8 @@ func workerOptions(cfg *config.Config) worker.Options {
 		DeadlockDetectionTimeout:    deadlockTimeout,
 		DeploymentOptions:           deploymentOptions(cfg),
 
-		MaxConcurrentWorkflowTaskPollers:        workflowPollers,
+		MaxConcurrentWorkflowTaskPollers:        pollers,
+		MaxConcurrentActivityTaskPollers:        pollers,
 		MaxConcurrentWorkflowTaskExecutionSize:  cfg.Worker.MaxTasks,
 		MaxConcurrentLocalActivityExecutionSize: cfg.Worker.MaxTasks,
 		MaxConcurrentActivityExecutionSize:      cfg.Worker.MaxActivities,
