@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +85,14 @@ func (w *world) since(n int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.calls[n:])
+}
+
+// changed are the calls of a verb that moved something. A line that was asked once more
+// than it needed, because it had not answered, answers that later or never.
+func (w *world) changed(verb string) []string {
+	return slices.DeleteFunc(w.since(0), func(call string) bool {
+		return !strings.HasPrefix(call, verb) || !strings.HasSuffix(call, " ok")
+	})
 }
 
 func each(s contract.HoldState) []contract.HoldState { return []contract.HoldState{s, s, s} }

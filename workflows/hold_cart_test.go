@@ -263,7 +263,7 @@ func TestCartCancelledBeforeItIsSold(t *testing.T) {
 			if w.down != nil { // who does not answer keeps nobody
 				slices.Reverse(want[1:])
 			}
-			require.Equal(t, want, w.since(len(w.calls)-3), "the last line first")
+			require.Equal(t, want, w.changed("release "), "the last line first, and each once")
 		})
 	}
 	t.Run("in the task of its timer", func(t *testing.T) {
