@@ -32,7 +32,8 @@ func TestHoldsThatHaveLostTheirWorkflows(t *testing.T) {
 		soon           = 40 * time.Minute // of the large form on a busy machine
 		mostMemory     = 256              // MiB
 	)
-	h := ownHouse(t, stack.Options{Env: with(nil, "HOLDFAST_HOLD_TTL", "2h")}, 2*time.Second)
+	// A pass of the large form is longer than the usual window, and who lapses has missed a turn.
+	h := ownHouse(t, stack.Options{Env: with(nil, "HOLDFAST_HOLD_TTL", "2h", "HOLDFAST_OFFER_WINDOW", "2h")}, 2*time.Second)
 	ctx := t.Context()
 	opts := redis.Options{
 		Lease: h.check.Lease, RecordRetention: 24 * time.Hour, SaleRetention: 24 * time.Hour, OfferMaxAge: 24 * time.Hour, Log: slog.New(slog.DiscardHandler),
