@@ -202,12 +202,11 @@ func (a *Holds) ReleaseHold(ctx context.Context, in ReleaseHoldInput) (HoldOutco
 	}
 	out, err := a.Gate.Release(ctx, req)
 	if err == nil && out.Verdict == redis.Unknown && in.Unheard != nil {
-		adopted, err := a.AdoptHold(ctx, *in.Unheard)
-		if err != nil || adopted.Verdict != redis.OK {
+		var adopted HoldOutcome
+		if adopted, err = a.AdoptHold(ctx, *in.Unheard); err != nil || adopted.Verdict != redis.OK {
 			return adopted, err
 		}
 		out, err = a.Gate.Release(ctx, req)
-		return a.holdDone(ctx, in.SKU, "release hold of", out, err)
 	}
 	return a.holdDone(ctx, in.SKU, "release hold of", out, err)
 }

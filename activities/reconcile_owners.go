@@ -268,22 +268,29 @@ func (p *pass) isMissing(g gone) {
 
 // counted brings the counters together with the records before a pass ends the first
 // one. A record that a hand has made up is in no counter, and its end would free a
-// unit that somebody else holds, until the counters are corrected. While a record is
-// missing that may be on its way nobody can tell the two apart, and none is ended.
+// unit that somebody else holds, until the counters are corrected. Where they cannot be
+// brought together none is ended; and none while a record is missing that may be on its
+// way, for nobody can tell the two apart.
 func (p *pass) counted(ctx context.Context) (ok bool, err error) {
 	switch {
-	case p.in.DryRun || p.sums:
+	case p.in.DryRun:
 		return true, nil
 	case p.lost:
 		p.alarm("records without an owner are not ended while a record is missing that may be on its way: the next pass does, or run it again in a minute")
 		return false, nil
+	case p.compared:
+		return p.agree, nil
 	}
 	st, ok, err := p.Gate.CompareCounters(ctx, p.in.SKU)
 	if err == nil && ok {
-		_, _, err = p.count(ctx, st)
+		st, ok, err = p.count(ctx, st)
 	}
-	p.sums = err == nil
-	return p.sums, err
+	if err != nil {
+		return false, err
+	}
+	part, _, _ := apart(st)
+	p.compared, p.agree = true, ok && part == ""
+	return p.agree, nil
 }
 
 // end ends a record without an owner. Money that its Hold was told of gets its

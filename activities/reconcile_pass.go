@@ -141,11 +141,12 @@ type pass struct {
 	ledger string    // what the last statement found wrong in it
 	ours   bool      // Temporal has the book of this SKU
 	lost   bool      // a record is missing that may be on its way
-	sums   bool      // the counters were brought together with the records
-	open   openSet
-	gone   []gone        // owners that are missing, until it is known whether so many may be
-	fresh  []redis.Owned // that the list has not got and that may be on their way
-	most   int           // of either: more are too many in any case
+	// compared: the counters were held against the records; agree: and are what those add up to
+	compared, agree bool
+	open            openSet
+	gone            []gone        // owners that are missing, until it is known whether so many may be
+	fresh           []redis.Owned // that the list has not got and that may be on their way
+	most            int           // of either: more are too many in any case
 	// settled are the payments that this pass has looked after.
 	settled map[string]bool
 	pace    pace

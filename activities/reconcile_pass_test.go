@@ -152,6 +152,30 @@ func TestAStrayRecordBesideALostOne(t *testing.T) {
 	s.nothingLeft()
 }
 
+// An attempt that was cut off has missed a record, which is back since: the counters are
+// not corrected before the next pass, and nothing is ended whose unit may be another's.
+func TestAStrayRecordAfterAnAttemptThatMissedOne(t *testing.T) {
+	s := newShelf(t, 1)
+	stays := s.held()
+	stray := s.copied(stays)
+	env, passes := s.passes()
+	in := contract.ReconcileInput{SKU: s.sku, Pass: true}
+	var report contract.ReconcileReport
+	s.attempt(env, in, &passAt{Report: contract.ReconcileReport{SKU: s.sku}, Waits: true}, func() {
+		out, err := env.ExecuteActivity(passes.LookThrough, in)
+		require.NoError(t, err)
+		require.NoError(t, out.Get(&report))
+	})
+	require.Len(t, report.Alarms, 1)
+	require.Contains(t, report.Alarms[0], "not corrected while records or owners are missing")
+	require.Equal(t, contract.HoldHeld, s.state(stray))
+	require.Equal(t, [4]int64{1, 1, 0, 0}, s.parts())
+	require.Empty(t, s.pass(contract.ReconcileInput{}).Alarms)
+	require.Equal(t, contract.HoldReleased, s.state(stray))
+	require.Equal(t, [4]int64{1, 1, 0, 0}, s.parts())
+	s.nothingLeft()
+}
+
 // copied is a record of a hold that nobody has, made up from one.
 func (s *shelf) copied(of string) string {
 	stray := s.id(contract.HoldID)
