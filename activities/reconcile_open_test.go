@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,23 +78,28 @@ func TestACheckOfASKUThatHasReopened(t *testing.T) {
 	require.Equal(t, lines, s.ledgerLines(), "nothing is written")
 }
 
+// meanwhile is what happens in the middle of a comparison, at its first look at Temporal.
+func (s *shelf) meanwhile(do func()) {
+	var first sync.Once
+	s.onList = func() { first.Do(do) }
+}
+
 // The SKU is opened by somebody else in the middle of a comparison, which then finds
 // what moved.
 func TestACheckOfASKUThatReopensMeanwhile(t *testing.T) {
 	s := newShelf(t, 5)
 	s.held()
 	s.closed()
-	looks := 0
-	s.onList = func() {
-		if looks++; looks == 1 {
-			s.reopens()
-			s.sellsOn()
-		}
-	}
+	reopened := false
+	s.meanwhile(func() {
+		s.reopens()
+		s.sellsOn()
+		reopened = true
+	})
 	report := s.check()
 	require.True(t, report.Opened)
 	require.Empty(t, report.Differences)
-	require.Positive(t, looks)
+	require.True(t, reopened)
 }
 
 // It is opened and closed once more in the middle of a comparison: it is compared anew,
@@ -102,14 +108,11 @@ func TestACheckOfASKUThatReopensAndCloses(t *testing.T) {
 	s := newShelf(t, 5)
 	s.held()
 	s.closed()
-	looks := 0
-	s.onList = func() {
-		if looks++; looks == 1 {
-			s.reopens()
-			s.sellsOn()
-			require.NoError(t, s.rdb.HDel(t.Context(), s.key("stock"), "fence").Err()) // as a script that fails
-		}
-	}
+	s.meanwhile(func() {
+		s.reopens()
+		s.sellsOn()
+		require.NoError(t, s.rdb.HDel(t.Context(), s.key("stock"), "fence").Err()) // as a script that fails
+	})
 	report := s.check()
 	require.False(t, report.Opened)
 	require.Len(t, report.Differences, 2, "the hold without a workflow, and the units")
