@@ -30,12 +30,8 @@ func newArena(t *testing.T, lease time.Duration, env ...string) *arena {
 	t.Helper()
 	base := ownHouse(t, stack.Options{NoWorker: true, NoDoor: true, AppendFsync: "always"}, lease)
 	a := &arena{house: base, nets: map[string]*toxiproxy.Proxy{}}
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	for name, addr := range map[string]string{stack.Redis: base.RedisAddr(), stack.Temporal: base.TemporalAddr()} {
-		p := toxiproxy.NewProxy(server, name, "127.0.0.1:0", addr)
-		require.NoError(t, p.Start())
-		t.Cleanup(p.Stop)
-		a.nets[name] = p
+		a.nets[name] = networkTo(t, addr)
 	}
 	dir := t.TempDir()
 	a.ownDir = dir
@@ -51,6 +47,15 @@ func newArena(t *testing.T, lease time.Duration, env ...string) *arena {
 	a.shop = shop.New(a.app.URL(), stack.APIKey, stack.InventorySecret)
 	a.outbox = &shop.Outbox{Path: a.app.TextsFile()}
 	return a
+}
+
+// networkTo is a network to an address, which can be cut and slowed.
+func networkTo(t *testing.T, addr string) *toxiproxy.Proxy {
+	t.Helper()
+	p := toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), addr, "127.0.0.1:0", addr)
+	require.NoError(t, p.Start())
+	t.Cleanup(p.Stop)
+	return p
 }
 
 func (a *arena) child(name string) *stack.Child {

@@ -9,20 +9,17 @@ import (
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/dev/stack"
 	"holdfast/e2e/shop"
 )
 
-// throughNetwork starts a door, or a door and the worker, of a house, which reach Temporal through a network
-// of their own.
+// throughNetwork starts a door, or a door and the worker, of a house, which reach Temporal
+// through a network of their own.
 func (h *house) throughNetwork(t *testing.T, opts stack.Options) (*stack.Stack, *toxiproxy.Proxy) {
 	t.Helper()
-	net := toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), "temporal", "127.0.0.1:0", h.TemporalAddr())
-	require.NoError(t, net.Start())
-	t.Cleanup(net.Stop)
+	net := networkTo(t, h.TemporalAddr())
 	opts.Dir, opts.Holdfast = t.TempDir(), binary(t, "HOLDFAST_BIN")
 	opts.External = stack.External{Redis: h.RedisAddr(), Temporal: net.Listen}
 	opts.Env = with(nil, "HOLDFAST_GATE_LEASE", h.check.Lease.String(), "HOLDFAST_SMS_SEGMENTS_PER_SECOND", "10000")
@@ -111,12 +108,7 @@ func TestOnePartIsCutOffFromTemporal(t *testing.T) {
 	<-paying
 	require.Empty(t, log.faults)
 	require.NoError(t, mob.kept(ctx, promise))
-	ends := map[string]int{}
-	for _, l := range h.ledger(t, short) {
-		if l.State == "expired" {
-			ends[l.Ref]++
-		}
-	}
+	ends := h.expiries(t, short)
 	require.Len(t, ends, 2)
 	for id, n := range ends {
 		require.Equal(t, 1, n, id)
