@@ -108,6 +108,15 @@ func bigRestock(t *testing.T, units, people int) {
 	for _, id := range order[:units] {
 		require.Len(t, texts[line[id]], 1, "texts with a link to %s", id)
 	}
+	told := slices.SortedFunc(slices.Values(order[:units]), func(a, b string) int {
+		return texts[line[a]][0].CreatedAt.Compare(texts[line[b]][0].CreatedAt)
+	})
+	places := 0
+	for i, id := range told {
+		places = max(places, i-slices.Index(order, id), slices.Index(order, id)-i)
+	}
+	figure(t, "big_restock_text_out_of_place", float64(places), "places at most")
+
 	stock, err := h.shop.Stock(ctx, sku)
 	require.NoError(t, err)
 	require.Equal(t, []int64{int64(units), 0, int64(units), 0, int64(people - units)},

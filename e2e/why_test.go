@@ -134,10 +134,19 @@ func TestWhyATextWaitsForItsTurn(t *testing.T) {
 		entries = append(entries, e)
 	}
 	require.NoError(t, h.shop.Restock(ctx, sku, people))
-	// Five places and five offers are twenty seconds of texts.
+	// Five places and five offers are twenty seconds of texts. Offers that are made in the
+	// same moment wait in no order of their own: whichever waits says so.
 	require.NoError(t, until(ctx, "it says so", func() error { return h.says(ctx, sku, "rate-limited (", "at most 0.5 segments go out a second") }))
-	require.NoError(t, until(ctx, "the last one waits", func() error {
-		return h.says(ctx, entries[people-1].EntryID, "rate-limited: ", "was not told of it yet")
+	require.NoError(t, until(ctx, "one of them waits", func() error {
+		var told error
+		for _, e := range entries {
+			err := h.says(ctx, e.EntryID, "rate-limited: ", "was not told of it yet")
+			if err == nil {
+				return nil
+			}
+			told = errors.Join(told, err)
+		}
+		return told
 	}))
 	require.NoError(t, within(ctx, time.Minute, "all are told", func() error {
 		if n := twilio.told(); n < people {
