@@ -17,9 +17,9 @@ func soundCarts() Facts {
 	f := Facts{
 		SKU: "CHAIR", Holds: map[string]Hold{},
 		Workflows: map[string]Workflow{
-			"hold_sold":    {Type: "Hold", Status: "Completed", Result: "sold", SKUs: []string{"CHAIR", "LAMP"}},
-			"hold_expired": {Type: "Hold", Status: "Completed", Result: "expired", SKUs: []string{"CHAIR", "LAMP"}},
-			"hold_refused": {Type: "Hold", Status: "Completed", Result: "refused", SKUs: []string{"CHAIR", "LAMP"}},
+			"hold_sold":    {Type: "Hold", Status: "Completed", Result: "sold", Lines: []Part{{SKU: "CHAIR", Units: 1}, {SKU: "LAMP", Units: 1}}},
+			"hold_expired": {Type: "Hold", Status: "Completed", Result: "expired", Lines: []Part{{SKU: "CHAIR", Units: 1}, {SKU: "LAMP", Units: 1}}},
+			"hold_refused": {Type: "Hold", Status: "Completed", Result: "refused", Lines: []Part{{SKU: "CHAIR", Units: 1}, {SKU: "LAMP", Units: 1}}},
 		},
 		Carts: map[string]map[string]Hold{
 			"hold_sold":    {"CHAIR": line("sold", 2, "P"), "LAMP": line("sold", 1, "P")},
@@ -99,7 +99,7 @@ func TestCartsAreWholeOrNotAtAll(t *testing.T) {
 // A cart's later line is judged by how the cart closed.
 func TestALaterLineEndsAsItsCart(t *testing.T) {
 	f := Facts{SKU: "LAMP", Holds: map[string]Hold{"hold_a": {State: "released", Units: 1}}, Workflows: map[string]Workflow{
-		"hold_a": {Type: "Hold", Status: "Completed", Result: "refused", SKUs: []string{"CHAIR", "LAMP"}},
+		"hold_a": {Type: "Hold", Status: "Completed", Result: "refused", Lines: []Part{{SKU: "CHAIR", Units: 1}, {SKU: "LAMP", Units: 1}}},
 	}}
 	require.Empty(t, judgeCarts(f))
 	f.Holds["hold_a"] = Hold{State: "sold", Units: 1, PaymentRef: "P"}

@@ -104,9 +104,10 @@ type Workflow struct {
 	// Knew is when the history first shows that the workflow had spoken with
 	// the gate; zero when it does not show it.
 	Knew   time.Time
-	Phone  string   // of an entry
-	Result string   // the state that a closed Hold answered
-	SKUs   []string // of a Hold's lines, as it was asked for them
+	Phone  string // of an entry
+	Person string // of a Hold
+	Lines  []Part // of a Hold, as it was asked for them
+	Result string // the state that a closed Hold answered
 	Events int64
 }
 

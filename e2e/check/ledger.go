@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // lineKind is what a line of one verb and kind says of its hold: from which state
@@ -119,6 +120,8 @@ func (r *report) replay(f Facts) story {
 	}
 	epoch := int64(-1)
 	events := map[string]bool{}
+	var opened time.Time // when the gate was last opened after a check
+	var back int64       // units of Holds that were listed late, not yet counted again
 	for i, l := range f.Ledger {
 		where := fmt.Sprintf("ledger line %s (%s %s %s)", l.ID, l.Verb, l.Kind, l.Ref)
 		// Numbers have no gap within an epoch; a later one may begin where it likes.
@@ -130,9 +133,13 @@ func (r *report) replay(f Facts) story {
 			r.add("I1", where, fmt.Sprintf("line %d of epoch %d", n, epoch), "line %d", l.N)
 			n = l.N
 		}
-		free := sum.free()
+		free, late := sum.free(), int64(0)
 		kind, moves := holdLines[l.Verb+" "+l.Kind]
 		switch {
+		case moves && s.holds[l.Ref].state == "" && f.listedLate(l, opened):
+			// The counters stand as they are until the line that counts it again.
+			s.holds[l.Ref] = told{state: kind.to, units: l.Units, person: l.Person, entry: l.Other}
+			back += l.Units
 		case moves:
 			s.before[i] = r.step(&sum, s, kind, l)
 		case !plainLines[l.Verb+" "+l.Kind]:
@@ -156,7 +163,14 @@ func (r *report) replay(f Facts) story {
 				sum.Received, sum.Corrected = f.Counters.Received-later.Received, f.Counters.Corrected-later.Corrected
 				sum.Returned = f.Counters.Returned - later.Returned
 			}
+			if l.Other == "held" {
+				late = max(0, min(back, l.Units))
+				back -= late
+			}
 			sum.OnHand, sum.Held, sum.Offered, sum.Sold = l.OnHand, l.Held, l.Offered, l.SoldTo
+		}
+		if l.Verb == "open" && l.Kind == "checked" {
+			opened = l.At
 		}
 		got := Counters{OnHand: l.OnHand, Held: l.Held, Offered: l.Offered, Sold: l.SoldTo}
 		if got.parts() != sum.parts() {
@@ -165,9 +179,12 @@ func (r *report) replay(f Facts) story {
 		}
 		r.notNegative(where, got)
 		if now := got.free(); now < 0 && now < free {
-			if l.Verb == "stock" {
+			switch {
+			case l.Verb == "stock":
 				s.short = true
-			} else {
+			case min(0, free)-now <= late:
+				s.short = true // a walk-in has the unit of a Hold that was listed late
+			default:
 				r.add("I2", where, "units that are there", "available %d before and %d after", free, now)
 			}
 		}

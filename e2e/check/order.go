@@ -43,6 +43,14 @@ func (r *report) order(f Facts, before []string) {
 			}
 			t.offered[entry] = t.generation
 			delete(t.over, entry)
+		case l.Verb == "open": // whose hold is listed late has had a turn that is forgotten
+			for j, late := range f.Ledger[i:] {
+				if late.Kind == "restored" && late.Other != "" && before[i+j] == "" {
+					t.offered[late.Other] = t.generation
+					delete(t.over, late.Other)
+				}
+			}
+		case l.Verb == "repair" && l.Kind == "restored": // what it takes was taken before it was lost
 		case l.Verb == "leave":
 			t.left[l.Ref] = true
 		case l.Kind == "retaken":

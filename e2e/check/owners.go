@@ -42,10 +42,10 @@ func (r *report) owners(f Facts) {
 		case w.Status == "Running":
 		case w.Status != "Completed":
 			r.add("I8", id, "a Hold workflow that completes", "%s", w.Status)
-		case !isEnd(h.State) && (h.State != "swept" || len(w.SKUs) < 2): // a cart refused before it came to this line
+		case !isEnd(h.State) && (h.State != "swept" || len(w.Lines) < 2): // a cart refused before it came to this line
 			r.add("I8", id, "an ended record of a closed Hold workflow", "record %q", h.State)
 		case h.State == "sold" && h.Retaken && w.Result == "expired": // paid late, and a unit was free
-		case len(w.SKUs) > 1: // told from all its lines
+		case len(w.Lines) > 1: // told from all its lines
 			if sold := h.State == "sold"; sold != (w.Result == "sold") {
 				r.add("I8", id, "a line sold as its cart, which closed as "+w.Result, "record %q", h.State)
 			}

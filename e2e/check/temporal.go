@@ -105,9 +105,11 @@ func (w *Workflow) read(e *historypb.HistoryEvent, read func(*commonpb.Payloads,
 	switch e.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
 		var in struct {
-			Phone string `json:"phone"`
-			Lines []struct {
-				SKU string `json:"sku"`
+			Phone  string `json:"phone"`
+			Person string `json:"person"`
+			Lines  []struct {
+				SKU      string `json:"sku"`
+				Quantity int64  `json:"quantity"`
 			} `json:"lines"`
 		}
 		if w.Type != "WaitlistEntry" && w.Type != "Hold" {
@@ -116,9 +118,9 @@ func (w *Workflow) read(e *historypb.HistoryEvent, read func(*commonpb.Payloads,
 		if err := read(e.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in); err != nil {
 			return err
 		}
-		w.Phone = in.Phone
+		w.Phone, w.Person = in.Phone, in.Person
 		for _, l := range in.Lines {
-			w.SKUs = append(w.SKUs, l.SKU)
+			w.Lines = append(w.Lines, Part{SKU: l.SKU, Units: l.Quantity})
 		}
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, enumspb.EVENT_TYPE_MARKER_RECORDED:
 		if w.Knew.IsZero() && e.GetMarkerRecordedEventAttributes().GetFailure() == nil {
