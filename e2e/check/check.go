@@ -111,6 +111,7 @@ func JudgeOwners(f Facts) []Violation {
 	r.owners(f)
 	r.carts(f)
 	r.order(f, s.before)
+	r.unserved(f)
 	r.texts(f)
 	return r.found
 }

@@ -129,6 +129,12 @@ func TestBrokenFactsAreReported(t *testing.T) {
 			func(f *Facts) { edit(f.Holds, "hold_walt", func(h *Hold) { h.State = "released" }) },
 			"I3", "hold_walt", `record "sold" as the ledger's last line`, `record "released"`,
 		},
+		"an expiry before its deadline": {
+			func(f *Facts) {
+				edit(f.Holds, "hold_walt", func(h *Hold) { h.State, h.Deadline, h.Ended = "expired", at(10), at(9.999) })
+			},
+			"I3", "hold_walt", "an expiry at its deadline 08:00:10.000 or later", "08:00:09.999",
+		},
 		"a live hold lost its record": {
 			func(f *Facts) { delete(f.Holds, "hold_ben") },
 			"I3", "hold_ben", "a record, live in the ledger as offered", "none",
@@ -286,12 +292,12 @@ func TestRecordsAreDecodedAsDocumented(t *testing.T) {
 	h, err := decodeHold(`["sold",2,"person","entry_a",3,1800000000000,1800000600000,7,1800000000001,0,0,0,0,0,"","",1800000000500,"","pay_1",["pay_2"],1,0,"A:2,B:1"]`)
 	require.NoError(t, err)
 	require.Equal(t, Hold{
-		State: "sold", Units: 2, Person: "person", Entry: "entry_a", Ended: at(0.5), PaymentRef: "pay_1", Refunded: []string{"pay_2"}, Returned: 1,
+		State: "sold", Units: 2, Person: "person", Entry: "entry_a", Deadline: at(600), Ended: at(0.5), PaymentRef: "pay_1", Refunded: []string{"pay_2"}, Returned: 1,
 		Cart: []Part{{SKU: "A", Units: 2}, {SKU: "B", Units: 1}},
 	}, h)
 	h, err = decodeHold(`["held",1,"person","",3,1800000000000,1800000600000,7,0,0,0,0,0,0,"","",0,"","",0,0,0,""]`)
 	require.NoError(t, err)
-	require.Equal(t, Hold{State: "held", Units: 1, Person: "person"}, h)
+	require.Equal(t, Hold{State: "held", Units: 1, Person: "person", Deadline: at(600)}, h)
 	e, err := decodeEntry(`["waiting",1,"person","1800000000000123",1,"",0,0,0,0,1,0]`)
 	require.NoError(t, err)
 	require.Equal(t, Entry{State: "waiting", Person: "person", Arrival: 1_800_000_000_000_123, Acknowledged: true}, e)

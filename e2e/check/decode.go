@@ -17,7 +17,7 @@ func decodeHold(raw string) (Hold, error) {
 		return Hold{}, fmt.Errorf("hold: %w", err)
 	}
 	h := Hold{
-		State: r.text(0), Units: r.number(1), Person: r.text(2), Entry: r.text(3), Ended: r.instant(16), PaymentRef: r.text(18),
+		State: r.text(0), Units: r.number(1), Person: r.text(2), Entry: r.text(3), Deadline: r.instant(6), Ended: r.instant(16), PaymentRef: r.text(18),
 		Returned: r.number(20), Retaken: r.number(21) == 1,
 	}
 	if text := r.text(22); text != "" {
@@ -99,6 +99,16 @@ func decodeCounters(hash map[string]string) (Counters, error) {
 		Received: n.of("received"), Corrected: n.of("corrected"), Returned: n.of("returned"), Ledger: n.of("n"),
 	}
 	return c, n.err
+}
+
+// decodeSale reads whether a SKU is paused, and when its sale ends.
+func decodeSale(hash map[string]string) (paused bool, ends time.Time, err error) {
+	n := numbers{from: hash}
+	paused = n.of("paused") == 1
+	if ms := n.of("ends"); ms != 0 {
+		ends = time.UnixMilli(ms)
+	}
+	return paused, ends, n.err
 }
 
 // decodeOpening reads the balance that stands for trimmed lines.

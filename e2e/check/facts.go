@@ -16,6 +16,8 @@ type Facts struct {
 	Now      time.Time
 	Lease    time.Duration // how long a joined entry that nobody acknowledged keeps its turn
 	Counters Counters
+	Paused   bool
+	Ends     time.Time // of the sale; zero when it has no end
 	Holds    map[string]Hold
 	Entries  map[string]Entry
 	People   map[string]string // person → live entry
@@ -48,6 +50,7 @@ type Hold struct {
 	Units      int64
 	Person     string
 	Entry      string // "" of a walk-in
+	Deadline   time.Time
 	Ended      time.Time
 	PaymentRef string   // of a sale
 	Refunded   []string // payments marked for refund
@@ -118,7 +121,7 @@ type Text struct {
 
 // Violation is one broken invariant.
 type Violation struct {
-	Rule     string // "I1" … "I8", "order", "texts"
+	Rule     string // "I1" … "I8", "order", "texts", "promise"
 	SKU      string
 	ID       string // hold, entry, event or ledger line
 	Expected string

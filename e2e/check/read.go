@@ -48,6 +48,9 @@ func readGate(ctx context.Context, rdb goredis.UniversalClient, f *Facts) error 
 	if f.Counters, err = decodeCounters(stock.Val()); err != nil {
 		return fmt.Errorf("stock of %s: %w", f.SKU, err)
 	}
+	if f.Paused, f.Ends, err = decodeSale(stock.Val()); err != nil {
+		return fmt.Errorf("stock of %s: %w", f.SKU, err)
+	}
 	if f.Holds, err = decodeAll(holds.Val(), decodeHold); err != nil {
 		return err
 	}

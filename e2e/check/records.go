@@ -50,6 +50,9 @@ func (r *report) agree(f Facts, s story) {
 		if isEnd(h.State) && h.Ended.IsZero() {
 			r.add("I3", id, "a time of its end", "none on a record %q", h.State)
 		}
+		if h.State == "expired" && h.Ended.Before(h.Deadline) {
+			r.add("I3", id, "an expiry at its deadline "+stamp(h.Deadline)+" or later", "%s", stamp(h.Ended))
+		}
 		if (h.State == "sold") != (h.PaymentRef != "") {
 			r.add("I3", id, "a payment_ref on sold holds and no others", "%q on a record %q", h.PaymentRef, h.State)
 		}
