@@ -1,12 +1,15 @@
 package activities
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
 
 	"holdfast/contract"
 	"holdfast/redis"
@@ -147,7 +150,7 @@ func TestAnOlderRedisIsMerged(t *testing.T) {
 	require.True(t, report.Opened, report)
 	got := s.counters()
 	require.Equal(t, want.Epoch+1, got.Epoch)
-	require.Equal(t, got.Epoch, s.book.Epoch, "in the book before it is in the gate")
+	require.Equal(t, got.Epoch, s.book.Epoch)
 	want.Epoch = got.Epoch
 	require.Equal(t, want, got)
 	for id, state := range map[string]contract.HoldState{
@@ -262,6 +265,117 @@ func TestOffersGoBeforeHolds(t *testing.T) {
 	e, _, err = s.gate.ReadEntry(t.Context(), s.sku, untold)
 	require.NoError(t, err)
 	require.Equal(t, contract.EntryOffered, e.State)
+}
+
+// Of offers that people were told of, the newest goes first.
+func TestTheNewestToldOfferGoesFirst(t *testing.T) {
+	s := newShelf(t, 2)
+	older, newer := s.offered(s.waits("ann")), s.offered(s.waits("bob"))
+	s.toldAgo(older, time.Minute)
+	s.snapshot()()
+	s.book.Received = 1
+	require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+	require.Equal(t, [4]int64{1, 0, 1, 0}, s.parts())
+	require.Equal(t, []contract.HoldState{contract.HoldOffered, contract.HoldReleased}, []contract.HoldState{s.state(older), s.state(newer)})
+}
+
+// toldAgo makes the time earlier at which an offer's person was told.
+func (s *shelf) toldAgo(id string, ago time.Duration) {
+	h, ok, err := s.gate.ReadHold(s.t.Context(), s.sku, id)
+	require.NoError(s.t, err)
+	require.True(s.t, ok)
+	raw, err := s.rdb.HGet(s.t.Context(), s.key("holds"), id).Result()
+	require.NoError(s.t, err)
+	told := fmt.Sprint(h.Hold.ToldAt.UnixMilli())
+	require.Equal(s.t, 1, strings.Count(raw, ","+told+","), raw)
+	raw = strings.Replace(raw, ","+told+",", ","+fmt.Sprint(h.Hold.ToldAt.Add(-ago).UnixMilli())+",", 1)
+	require.NoError(s.t, s.rdb.HSet(s.t.Context(), s.key("holds"), id, raw).Err())
+}
+
+// Holds are never taken back: what they have more than there is, is a shortfall that
+// rings. Whoever pays first has the unit, and the next units make it good before the
+// line gets anything.
+func TestARebuildWithMoreHeldThanThereIs(t *testing.T) {
+	s := newShelf(t, 3)
+	a, b, ann := s.held(), s.held(), s.waits("ann")
+	offer := s.offered(ann)
+	s.snapshot()()
+	s.book.Received = 1
+	report := s.rebuild(contract.ReconcileInput{})
+	require.True(t, report.Opened)
+	require.Equal(t, []string{"shortfall: more is held than there is; the next units make it good"}, report.Alarms)
+	require.Equal(t, [4]int64{1, 2, 0, 0}, s.parts())
+	require.Equal(t, int64(1), s.counters().Shortfall)
+	require.Equal(t, []contract.HoldState{contract.HoldHeld, contract.HoldHeld, contract.HoldReleased}, []contract.HoldState{s.state(a), s.state(b), s.state(offer)})
+	for i, id := range []string{b, a} { // in the order in which they pay
+		out, err := s.gate.Confirm(t.Context(), redis.ConfirmRequest{SKU: s.sku, HoldID: id, PaymentRef: "pay_" + id})
+		require.NoError(t, err)
+		require.Equal(t, []redis.Verdict{redis.OK, redis.Shortfall}[i], out.Verdict)
+	}
+	for _, want := range []contract.EntryState{contract.EntryWaiting, contract.EntryOffered} {
+		s.restock(1)
+		e, _, err := s.gate.ReadEntry(t.Context(), s.sku, ann)
+		require.NoError(t, err)
+		require.Equal(t, want, e.State)
+	}
+}
+
+// opening looks at the book in the moment before the gate is opened.
+type opening struct {
+	RebuildGate
+	s    *shelf
+	seen []int64
+}
+
+func (o *opening) RebuildOpen(ctx context.Context, sku string, t redis.Totals) (redis.Base, error) {
+	o.seen = append(o.seen, o.s.book.Epoch, t.Epoch)
+	return o.RebuildGate.RebuildOpen(ctx, sku, t)
+}
+
+// The book has the new epoch before the gate opens with it: a Redis that is lost right
+// after the opening is followed by a later one, and its lines by later lines.
+func TestTheBookHasTheEpochBeforeTheGateOpens(t *testing.T) {
+	s := newShelf(t, 1)
+	s.held()
+	before := s.counters().Epoch
+	s.closed()
+	env, passes := s.passes()
+	gate := &opening{s: s}
+	passes.Closed = func(replID string) RebuildGate {
+		gate.RebuildGate = s.gate.Rebuilding(replID)
+		return gate
+	}
+	_, err := env.ExecuteActivity(passes.Rebuild, contract.ReconcileInput{SKU: s.sku})
+	require.NoError(t, err)
+	require.Equal(t, []int64{before + 1, before + 1}, gate.seen)
+}
+
+// Another namespace knows no workflow: that is an outage. The SKU stays closed and its
+// records as they are, agreed or not.
+func TestARebuildMeetsAMissingNamespace(t *testing.T) {
+	for _, in := range []contract.ReconcileInput{{SKU: "CHAIR"}, {SKU: "CHAIR", Agree: true}} {
+		s := newShelf(t, 1)
+		id := s.held()
+		s.closed()
+		for _, f := range s.flows {
+			f.unlisted = true
+		}
+		missing := serviceerror.NewNamespaceNotFound("shop")
+		for _, where := range []*error{&s.down, &s.downAsked} { // of lists, and as it asks for one
+			*where = missing
+			env, passes := s.passes()
+			_, err := env.ExecuteActivity(passes.Rebuild, in)
+			require.ErrorContains(t, err, "shop")
+			var shut *redis.ClosedError
+			_, _, err = s.gate.Snapshot(t.Context(), s.sku)
+			require.ErrorAs(t, err, &shut)
+			require.Equal(t, contract.HoldHeld, must(s.gate.ReadRecords(t.Context(), s.sku)).Holds[id].State)
+			*where = nil
+		}
+		r := s.rebuild(in)
+		require.True(t, r.Opened, r)
+		require.Equal(t, [4]int64{1, 1, 0, 0}, s.parts())
+	}
 }
 
 // What cannot be is not opened.

@@ -247,13 +247,70 @@ func TestAMissingNamespaceIsAnOutage(t *testing.T) {
 	}
 }
 
+// due moves a hold's deadline to so long ago.
+func (s *shelf) due(id string, ago time.Duration) {
+	raw, err := s.rdb.HGet(s.t.Context(), s.key("holds"), id).Result()
+	require.NoError(s.t, err)
+	deadline := fmt.Sprint(s.flows[id].status.(contract.HoldStatus).ExpiresAt.UnixMilli())
+	require.Contains(s.t, raw, deadline)
+	require.NoError(s.t, s.rdb.HSet(s.t.Context(), s.key("holds"), id, strings.Replace(raw, deadline, fmt.Sprint(time.Now().Add(-ago).UnixMilli()), 1)).Err())
+}
+
+// A hold whose owner lives is let be past deadline and grace, for five minutes: an
+// ending that waits for a worker is no alarm.
+func TestAHoldMayBeOverdueForAWhile(t *testing.T) {
+	s := newShelf(t, 2)
+	s.due(s.held(), 5*time.Minute) // of which one is grace
+	require.Empty(t, s.pass(contract.ReconcileInput{}).Alarms)
+	late := s.held()
+	s.due(late, 6*time.Minute+time.Second)
+	alarms := s.pass(contract.ReconcileInput{}).Alarms
+	require.Len(t, alarms, 1)
+	require.Contains(t, alarms[0], late+" is held since its deadline")
+}
+
+// Units that are free beside somebody who waits are nothing to mend: the book is woken,
+// and its drain serves the line.
+func TestAPassWakesALineBesideFreeUnits(t *testing.T) {
+	for name, c := range map[string]struct {
+		units  int64
+		waits  bool
+		paused bool
+		dryRun bool
+		woken  bool
+	}{
+		"free, and somebody waits": {units: 1, waits: true, woken: true},
+		"nothing is free":          {waits: true},
+		"nobody waits":             {units: 1},
+		"paused":                   {units: 1, waits: true, paused: true},
+		"only looked at":           {units: 1, waits: true, dryRun: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf(t, 0)
+			if c.waits {
+				s.waits("ada")
+			}
+			if c.paused {
+				paused := true
+				_, err := s.gate.Settings(t.Context(), redis.SettingsRequest{SKU: s.sku, Paused: &paused})
+				require.NoError(t, err)
+			}
+			// As after a call whose wake was lost: the units came, and no offer was made.
+			for _, counter := range []string{"on_hand", "received"} {
+				require.NoError(t, s.rdb.HIncrBy(t.Context(), s.key("stock"), counter, c.units).Err())
+			}
+			s.book.Received, s.awoken = c.units, 0
+			report := s.pass(contract.ReconcileInput{DryRun: c.dryRun})
+			require.Zero(t, report.Found, report.Differences)
+			require.Equal(t, c.woken, s.awoken > 0)
+		})
+	}
+}
+
 func TestAlarmsThatNoMachineMends(t *testing.T) {
 	s := newShelf(t, 2)
 	late := s.held()
-	raw, err := s.rdb.HGet(t.Context(), s.key("holds"), late).Result()
-	require.NoError(t, err)
-	deadline := fmt.Sprint(s.flows[late].status.(contract.HoldStatus).ExpiresAt.UnixMilli())
-	require.NoError(t, s.rdb.HSet(t.Context(), s.key("holds"), late, strings.Replace(raw, deadline, fmt.Sprint(time.Now().Add(-6*time.Minute-time.Second).UnixMilli()), 1)).Err())
+	s.due(late, 6*time.Minute+time.Second)
 	s.book.Received = 7
 	report := s.pass(contract.ReconcileInput{})
 	require.Len(t, report.Alarms, 2, report.Alarms)
@@ -264,7 +321,7 @@ func TestAlarmsThatNoMachineMends(t *testing.T) {
 	// An event that the gate has decided and the book has not is no difference.
 	s.book.Received = 2
 	ev := contract.StockEvent{EventID: "e-new", Kind: contract.StockRestock, Units: 4}
-	_, err = s.gate.Stock(t.Context(), s.sku, ev)
+	_, err := s.gate.Stock(t.Context(), s.sku, ev)
 	require.NoError(t, err)
 	s.book.Pending = []contract.StockEvent{ev}
 	require.Len(t, s.pass(contract.ReconcileInput{}).Alarms, 1)
