@@ -13,6 +13,7 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -97,7 +98,7 @@ func workflowOf(h *historypb.History) string {
 	return h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName()
 }
 
-// B110, B111: what runs when a new version comes goes on with it. A history that
+// B110: what runs when a new version comes goes on with it. A history that
 // does not replay belongs to a change that needs a version guard: see
 // docs/deploy.md. The long form replays a hundred times, for an order that comes
 // of a map or a goroutine shows only now and then.
@@ -121,6 +122,41 @@ func TestEveryKeptHistoryReplays(t *testing.T) {
 			require.NoError(t, r.ReplayWorkflowHistory(nil, h), path)
 		}
 	}
+}
+
+// B111: histories that a worker with an older SDK wrote, of every workflow and with timers
+// and updates in them, replay with the one that is built in. docs/deploy.md says how they
+// are made.
+func TestHistoriesOfAnOlderSDKReplay(t *testing.T) {
+	seen, timers, updates := map[string]bool{}, 0, 0
+	r := replayer(t, nil)
+	for path, h := range histories(t) {
+		version, older := strings.CutPrefix(filepath.Dir(path), "sdk-")
+		if !older {
+			continue
+		}
+		require.NotEqual(t, temporal.SDKVersion, version, "%s shows nothing: this is the SDK that is built in", path)
+		for _, e := range h.GetEvents() {
+			if by := e.GetWorkflowTaskCompletedEventAttributes().GetSdkMetadata().GetSdkVersion(); by != "" {
+				require.Equal(t, version, by, "%s is of another SDK", path)
+				seen[workflowOf(h)] = true
+			}
+			if e.GetTimerFiredEventAttributes() != nil {
+				timers++
+			}
+			if e.GetWorkflowExecutionUpdateCompletedEventAttributes() != nil {
+				updates++
+			}
+		}
+		require.NoError(t, r.ReplayWorkflowHistory(nil, h), path)
+	}
+	for _, w := range []string{
+		contract.HoldWorkflow, contract.PaymentWorkflow, contract.WaitlistEntryWorkflow, contract.StockWorkflow, contract.ReconcileWorkflow,
+	} {
+		require.True(t, seen[w], "no history of a %s", w)
+	}
+	require.Positive(t, timers)
+	require.Positive(t, updates)
 }
 
 // A change of what a workflow does, in each place of its own, is noticed.
