@@ -75,6 +75,7 @@ func TestMoneyOfAHoldThatGaveItsUnitBack(t *testing.T) {
 
 // One record is deleted by hand, another made up, a counter and a place spoilt: all
 // are named with their amounts, mended, and not found again.
+// B35.
 func TestAHandInTheKeys(t *testing.T) {
 	s := newShelf(t, 5)
 	lost, stays := s.held(), s.held()

@@ -39,6 +39,7 @@ func (o bad) but(name string, v any) object {
 	return out
 }
 
+// B53: what cannot be is refused, names the member that is wrong, and leaves no trace.
 func TestBadInputMovesNothing(t *testing.T) {
 	ctx := t.Context()
 	h := ownHouse(t, stack.Options{}, lease)

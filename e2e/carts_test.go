@@ -82,6 +82,7 @@ func TestCartIsRefusedAtItsSecondLine(t *testing.T) {
 }
 
 // Nobody pays: all lines are free again, and late money buys them while they are.
+// B19, B21, B23.
 func TestCartExpires(t *testing.T) {
 	ctx := t.Context()
 	h := sharedHouse(t)

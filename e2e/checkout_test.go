@@ -16,6 +16,7 @@ import (
 	"holdfast/e2e/shop"
 )
 
+// B3: what comes after the reservation fails for good, and somebody waits.
 func TestDeclinedCard(t *testing.T) {
 	ctx := t.Context()
 	h := sharedHouse(t)
@@ -96,6 +97,7 @@ func confirmed(t *testing.T, h *house, holdID, ref string) shop.Hold {
 }
 
 // Nobody looks for expired holds: the hold's own timer gives the unit back.
+// B7, B11.
 func TestAbandonedCart(t *testing.T) {
 	ctx := t.Context()
 	h := sharedHouse(t)
@@ -210,6 +212,7 @@ func TestPlainSale(t *testing.T) {
 
 // One payment arrives by the API and by a signal in the same instant, and by the
 // signal once more.
+// B28.
 func TestOnePaymentOverTwoRoads(t *testing.T) {
 	const holds = 20
 	h := sharedHouse(t)

@@ -16,7 +16,7 @@ import (
 	"holdfast/e2e/history"
 )
 
-// B117: a thousand holds are due in the same second (in the long form; else 200),
+// B11, B117: a thousand holds are due in the same second (in the long form; else 200),
 // on whatever cores there are. Each ends once, and no workflow task fails or runs
 // out of its time. Their workflows are started by a Temporal client that knows the moment; the gate
 // takes the units when they adopt.

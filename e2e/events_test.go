@@ -19,6 +19,7 @@ import (
 
 // Everything that can happen happens, one after the other, and the shop, which
 // sorts what it is told by sequence, reads the story as it was.
+// B19, B32.
 func TestTheShopIsToldTheStory(t *testing.T) {
 	ctx := t.Context()
 	box := newInbox(t)

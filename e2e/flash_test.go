@@ -16,6 +16,8 @@ import (
 	"holdfast/e2e/shop"
 )
 
+// B1, B5: two thousand ask for a hundred units in the same moment. Each hears that it has
+// one, or that it is sold out.
 func TestFlashSale(t *testing.T) {
 	const requests, units, connections = 2000, 100, 200
 	h := sharedHouse(t)

@@ -11,7 +11,7 @@ import (
 	"holdfast/dev/stack"
 )
 
-// B27: money in the hands of strangers and operators: a Payment that somebody starts, settles
+// Money in the hands of strangers and operators: a Payment that somebody starts, settles
 // before its gate has decided, or terminates. It buys once, goes back once, or waits for a
 // person, and never without an owner.
 func TestMoneyInManyHands(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 )
 
 // Two walk-ins ask for the last unit in the same instant.
+// B1, B5.
 func TestLastUnitWalkInAgainstWalkIn(t *testing.T) {
 	const rounds, lanes = 200, 8
 	h := sharedHouse(t)
@@ -72,6 +73,7 @@ func (h *house) walkInRound(ctx context.Context, sku string, round int) (winner 
 }
 
 // An offer's press meets a walk-in who wants the same unit.
+// B5, B45.
 func TestLastUnitPressAgainstWalkIn(t *testing.T) {
 	const rounds, lanes = 50, 5
 	h := sharedHouse(t)
@@ -126,6 +128,7 @@ func (h *house) pressRound(ctx context.Context, sku string, round int) error {
 
 // A press in the instant in which its offer lapses. The waves aim by what the
 // one before brought, so that both sides win.
+// B13.
 func TestLastUnitPressAgainstLapse(t *testing.T) {
 	const rounds, waves = 100, 5
 	h := sharedHouse(t)

@@ -10,6 +10,8 @@ import (
 	"holdfast/e2e/shop"
 )
 
+// B39, B69: four of five who wait are told. Three buy, and who lets it lapse makes room for the
+// fifth; a link that is only looked at takes nothing.
 func TestFourChairsFivePeople(t *testing.T) {
 	ctx := t.Context()
 	h := sharedHouse(t)
@@ -160,6 +162,7 @@ func TestForgottenEntry(t *testing.T) {
 
 // A pause right after a restock burns nobody's turn: who was not told yet is
 // told when the sale goes on, in the same order.
+// B54.
 func TestAPauseRightAfterARestock(t *testing.T) {
 	h := sharedHouse(t)
 	ctx := t.Context()

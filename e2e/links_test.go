@@ -15,6 +15,8 @@ import (
 	"holdfast/keys"
 )
 
+// B9, B73: whatever is changed in a link makes it no link, pressed twice it leads to the same
+// hold with the same deadline, and what is over says so.
 func TestLinks(t *testing.T) {
 	ctx := t.Context()
 	h := sharedHouse(t)

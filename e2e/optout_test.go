@@ -141,6 +141,7 @@ func TestAnOptOutOutlivesRedis(t *testing.T) {
 
 // Twilio knows of a STOP that never came here: its refusal says so, and the next
 // join knows.
+// B41, B75.
 func TestAStopThatOnlyTwilioKnows(t *testing.T) {
 	ctx := t.Context()
 	twilio := newTexter(t, "")

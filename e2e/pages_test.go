@@ -22,6 +22,7 @@ var placeLink = regexp.MustCompile(`https?://[^/\s]+(/w/entry_[a-z0-9]+)`)
 // A phone whose clock is an hour ahead goes all the way: joins, is told, presses,
 // sees the time run out, pays too late and reads of the refund. Then the next in
 // line buys. What changes shows by itself, on pages that nobody loads again.
+// B4, B11, B21, B69.
 func TestShoppersOnTheirPhones(t *testing.T) {
 	ctx := t.Context()
 	h := sharedHouse(t)

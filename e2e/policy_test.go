@@ -95,7 +95,7 @@ func TestAPolicyCountsFromItsAnswerOn(t *testing.T) {
 }
 
 // B46: whatever frees a unit wakes the line, and B45: while it does, nobody else sees
-// a unit that is free.
+// a unit that is free. B16, B27, B51.
 func TestEveryRouteTellsTheNext(t *testing.T) {
 	h := sharedHouse(t)
 	quick := h.door(t, "HOLDFAST_HOLD_TTL", "5s", "HOLDFAST_HOLD_GRACE", "0s")
@@ -190,6 +190,7 @@ func (h *house) giveBack(ctx context.Context, holdID string) error {
 
 // One person's limit: who has all that one may have waits, and is told when the shop
 // raises it.
+// B16.
 func TestTheLimitOfOnePerson(t *testing.T) {
 	ctx := t.Context()
 	h := sharedHouse(t)

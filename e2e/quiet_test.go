@@ -20,6 +20,7 @@ import (
 // back early in it goes past two sleepers, each for as long as quiet.max_wait, and
 // then to somebody who is awake; one that comes back late waits for the morning, and
 // its window runs from the text. Whoever asks why is told.
+// B88.
 func TestQuietHours(t *testing.T) {
 	const maxWait = 15 * time.Second
 	ctx := t.Context()

@@ -20,6 +20,7 @@ import (
 // An operator terminates Holds and a hand deletes a record. The Schedule, or whoever
 // asks, gives the units back, has the money that nobody had make its sale, and puts
 // the record back, each once; nobody overtakes the line. A second run finds nothing.
+// B27, B35, B46.
 func TestReconcileMendsWhatLostItsOwner(t *testing.T) {
 	h := ownHouse(t, stack.Options{}, 2*time.Second)
 	ctx := t.Context()

@@ -39,6 +39,7 @@ var restock = flag.Int("restock", 0, "units of the big restock, for twice as man
 // A restock for half of a long line, through the stand-in of Twilio, with a worker that
 // is killed twice in the middle. Who is told is the first half, in the order of their
 // arrival, each once, and each window starts at its own text.
+// B39, B106, B118.
 func TestABigRestock(t *testing.T) {
 	units, people := 300, 600
 	if long() {

@@ -29,6 +29,7 @@ func command(t *testing.T, args []string, env ...string) (string, error) {
 
 // A Temporal that has never heard of Holdfast: one command, and worker and door
 // get ready. Both say so to whoever asks on their machine.
+// B115.
 func TestSetUpMakesTemporalReady(t *testing.T) {
 	h := sharedHouse(t)
 	const namespace = "made-by-setup"

@@ -68,6 +68,7 @@ func parts(s shop.Stock) []int64 {
 
 // Three units were sold and two people wait. Units that come back go to them, one
 // by one; a broken one goes to nobody.
+// B31, B39, B60, B62, B63.
 func TestASoldUnitComesBack(t *testing.T) {
 	ctx := t.Context()
 	h := sharedHouse(t)
@@ -141,6 +142,7 @@ func TestASoldUnitComesBack(t *testing.T) {
 
 // Two counts of the shelf, made while units were sold, arrive in either order
 // and come to the same stock.
+// B67.
 func TestCountsArriveInEitherOrder(t *testing.T) {
 	h := sharedHouse(t)
 	for sku, order := range map[string][]int{"counts-in-order": {0, 1}, "counts-reversed": {1, 0}} {
@@ -165,6 +167,7 @@ func TestCountsArriveInEitherOrder(t *testing.T) {
 }
 
 // Two units are held, and one of them is found to be missing.
+// B2, B6.
 func TestACorrectionBelowWhatIsHeld(t *testing.T) {
 	ctx := t.Context()
 	h := sharedHouse(t)
@@ -205,6 +208,7 @@ func TestACorrectionBelowWhatIsHeld(t *testing.T) {
 
 // Nothing makes the shortfall good: the first to pay gets what is there, and the
 // other's money goes back.
+// B2.
 func TestOfAShortfallTheFirstToPayWins(t *testing.T) {
 	ctx := t.Context()
 	h := sharedHouse(t)

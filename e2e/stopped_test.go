@@ -15,7 +15,7 @@ import (
 	"holdfast/e2e/history"
 )
 
-// B116: the gate takes longer than a step may, and the worker is told to stop in the
+// B94, B116: the gate takes longer than a step may, and the worker is told to stop in the
 // middle of taking the unit. The step is repeated until its answer is known, by whoever
 // works then, and takes one unit.
 func TestAWorkerStopsWhileAUnitIsTaken(t *testing.T) {

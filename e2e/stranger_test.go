@@ -23,6 +23,7 @@ import (
 // shop: every command of the page, once without encryption, once through the
 // codec endpoint, and once in clear to a house that encrypts, which takes what it
 // is told and shows nothing.
+// B107, B113.
 func TestAStrangerWithTheTemporalCLI(t *testing.T) {
 	for _, c := range []struct {
 		name, key string

@@ -20,6 +20,7 @@ func TestStripeTakesThePayments(t *testing.T) {
 	ctx := t.Context()
 	var sale, late struct{ hold, ref string }
 
+	// B28.
 	t.Run("a signed webhook makes the sale, beside the return page", func(t *testing.T) {
 		sku := "stripe-sale"
 		h.opened(t, sku, 1)
@@ -90,6 +91,7 @@ func TestStripeTakesThePayments(t *testing.T) {
 		h.judge(t, sku)
 	})
 
+	// B18, B25.
 	t.Run("what an expired hold left open is closed", func(t *testing.T) {
 		sku := "stripe-open"
 		h.opened(t, sku, 1)
@@ -115,6 +117,7 @@ func TestStripeTakesThePayments(t *testing.T) {
 		h.judge(t, sku)
 	})
 
+	// B21.
 	t.Run("paid, and the webhook was lost", func(t *testing.T) {
 		sku := "stripe-lost"
 		h.opened(t, sku, 1)
@@ -233,6 +236,7 @@ func TestStripeTakesThePayments(t *testing.T) {
 		h.judge(t, sku)
 	})
 
+	// B22, B109.
 	t.Run("replayed after the retention of the runs, the record decides", func(t *testing.T) {
 		before, owner := len(h.stripe.Refunds()), paymentID(late.hold, late.ref)
 		h.forgotten(t, sale.hold, late.hold, owner)

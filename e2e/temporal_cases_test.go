@@ -58,7 +58,7 @@ func takesNothingAfterItsEnd(t *testing.T, h *house) {
 	h.judge(t, sku)
 }
 
-// B108: an update that comes in the moments of the expiry gets a definite answer
+// B13, B108: an update that comes in the moments of the expiry gets a definite answer
 // soon, which the record bears out. The same update, sent again after the run has
 // closed, gets the same answer.
 func TestAnUpdateInTheMomentOfTheExpiry(t *testing.T) { onEachServer(t, updatedInTheMoment) }

@@ -53,7 +53,7 @@ func (s *texter) refusedAt(t *testing.T, number string) time.Time {
 	return time.Time{}
 }
 
-// B77: what a refusal of a text means for who waits. For ever: the next in line has
+// B77, B80: what a refusal of a text means for who waits. For ever: the next in line has
 // the unit at once. For now: it stays where it is, and the text goes out once.
 func TestWhatARefusedTextMeans(t *testing.T) {
 	ctx := t.Context()
@@ -114,6 +114,7 @@ func TestWhatARefusedTextMeans(t *testing.T) {
 
 // The account is closed: nothing ends, nobody is passed over, everybody can see
 // why, and when it is open again the texts go out by themselves.
+// B41, B77.
 func TestAnAccountThatTakesNoTexts(t *testing.T) {
 	ctx := t.Context()
 	twilio := newTexter(t, "")

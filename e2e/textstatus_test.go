@@ -17,6 +17,7 @@ import (
 // the text is sent; a leave, a number that no text reaches and a STOP each pass the
 // unit on at once, and a word on a text of before changes nothing. Who presses is seen
 // to hold at once, by whoever asks the entry's workflow.
+// B32, B38, B78.
 func TestTheUnitGoesByWhatTwilioSays(t *testing.T) {
 	ctx := t.Context()
 	provider := newTexter(t, "")

@@ -10,6 +10,7 @@ import (
 	"holdfast/contract"
 )
 
+// B64, B68.
 func TestRestockCountsOnceHoweverOftenItArrives(t *testing.T) {
 	f := open(t, 0)
 	var wg sync.WaitGroup

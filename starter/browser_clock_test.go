@@ -153,6 +153,7 @@ func TestTheCountdownIsNotReadOutEverySecond(t *testing.T) {
 
 // Whoever looks takes nothing, whatever their browser does by itself: only a press
 // does, by keyboard too, and twice is once.
+// B69.
 func TestOnlyAPressTakes(t *testing.T) {
 	b := openReader(t)
 	h := newHouse(t, 0, holdsFor(10*time.Minute))

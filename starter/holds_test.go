@@ -117,6 +117,7 @@ func TestHoldRefusals(t *testing.T) {
 
 // Every crash point between the steps: what the client is told, that nothing is
 // promised, and that its repeat finds out.
+// B3.
 func TestHoldCrashPoints(t *testing.T) {
 	lost := fmt.Errorf("%w: connection reset", redis.ErrUnavailable)
 	for name, c := range map[string]struct {

@@ -89,6 +89,7 @@ func TestInventory(t *testing.T) {
 }
 
 // Recorded, but the gate has not decided: 202, also while the gate is silent.
+// B65.
 func TestInventoryUndecided(t *testing.T) {
 	h := newHouse(t, 0)
 	h.wf.inert = true
@@ -155,6 +156,7 @@ func TestLevels(t *testing.T) {
 
 // An event's id belongs to one movement: another one under it is refused, and
 // not told the outcome of the first.
+// B68.
 func TestAnEventIDIsOneMovement(t *testing.T) {
 	h := newHouse(t, 0)
 	require.True(t, *h.event("restock", "e1", map[string]any{"units": 5}).Applied)
@@ -175,6 +177,7 @@ func TestAnEventIDIsOneMovement(t *testing.T) {
 }
 
 // What was decided counts, whoever claimed the id first when Redis was back.
+// B65.
 func TestAnEventIDIsTheMovementThatWasDecided(t *testing.T) {
 	h := newHouse(t, 0)
 	h.gate.break_("ClaimKey", redis.ErrUnavailable, nil)

@@ -160,6 +160,7 @@ func TestHistoriesOfAnOlderSDKReplay(t *testing.T) {
 }
 
 // A change of what a workflow does, in each place of its own, is noticed.
+// B110.
 func TestAChangedWorkflowDoesNotReplay(t *testing.T) {
 	for name, c := range map[string]struct {
 		changed map[string]any

@@ -137,7 +137,7 @@ func TestTheDocsShowTheEventAsItIs(t *testing.T) {
 	require.JSONEq(t, example, string(s.last))
 }
 
-// B64, the other way round: lost answers, refusals and twenty askers at once are one refund to a shop
+// Lost answers, refusals and twenty askers at once are one refund to a shop
 // that goes by the id.
 func TestARepeatedRequestIsTheSameRequest(t *testing.T) {
 	s, port := newShop(t, 0, 500, 503, 429, 404)
