@@ -110,6 +110,7 @@ func (s *shelf) state(id string) contract.HoldState {
 // Redis comes back as it was before: holds were given, sold and given back since,
 // people have joined and were offered units, units came in. All of it is merged from
 // book and workflows before anything is served, and nothing is sold twice.
+// B98.
 func TestAnOlderRedisIsMerged(t *testing.T) {
 	s := newShelf(t, 20)
 	var held []string

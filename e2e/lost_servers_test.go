@@ -20,6 +20,7 @@ import (
 // A replica is promoted that has not got the last writes, and later the first server
 // again, which by then is the replica that has not got them. Each time whoever was given
 // a hold meanwhile keeps it.
+// B98.
 func TestAPromotedReplicaWithoutTheLastWrites(t *testing.T) {
 	env := []string{}
 	for name, value := range lossEnv {
@@ -79,6 +80,7 @@ func follows(ctx context.Context, replica *goredis.Client) error {
 
 // A node of a Redis Cluster is replaced by one that has nothing. What it held is written
 // anew; the SKUs of the other nodes lose nothing.
+// B91.
 func TestAClusterNodeIsReplaced(t *testing.T) {
 	nodes, err := redistest.StartCluster(3)
 	require.NoError(t, err)

@@ -23,6 +23,7 @@ import (
 // each hold that a client was given is honoured, every sale counts once, nothing is sold
 // twice, the line keeps its order, and what differed is reported. Nothing of ours is
 // started again. Then Temporal has forgotten who sold, too.
+// B98.
 func TestRedisLosesData(t *testing.T) {
 	h := ownHouse(t, stack.Options{Env: maps.Clone(lossEnv), AppendFsync: "always"}, 2*time.Second)
 	redis, data := h.Child(stack.Redis), filepath.Join(h.dir, stack.Redis)

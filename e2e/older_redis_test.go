@@ -15,6 +15,7 @@ import (
 // had acknowledged. They are merged from the workflows and the book before anything
 // is served: each hold's 201 is honoured, no unit is sold twice, the line keeps its
 // order, and the difference is reported.
+// B98.
 func TestRedisComesBackOlder(t *testing.T) {
 	h := ownHouse(t, stack.Options{Env: map[string]string{"HOLDFAST_GATE_REOPEN_WAIT": "4s"}}, 3*time.Second)
 	ctx := t.Context()

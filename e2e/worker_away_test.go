@@ -16,6 +16,7 @@ import (
 // The worker is killed and stays away while holds are due and paid: the door still
 // promises and takes joins; each hold that was due ends once, within a minute after the
 // worker is back, and what was paid in time is sold.
+// B8.
 func TestTheWorkerIsAwayWhileHoldsAreDue(t *testing.T) {
 	holds, length := 100, 8*time.Second
 	if long() {
