@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,10 +18,11 @@ import (
 	"holdfast/e2e/shop"
 )
 
-// Temporal is killed, is at its rate limit, is stopped and started again, and cannot
-// write to its database, while people ask, join and pay and holds are due. The door
-// answers "unavailable", never "sold-out"; joins go on; each hold that was due ends
-// once, within a minute after; each payment is a sale or a refund that somebody owns.
+// Temporal is killed, is at its rate limit, is stopped and started again, gives no
+// answer, and cannot write to its database, while people ask, join and pay and holds are
+// due. The door answers "unavailable", never "sold-out", and stays ready; joins go on; each
+// hold that was due ends once, within a minute after; each payment is a sale or a refund
+// that somebody owns.
 func TestTemporalIsAwayForAWhile(t *testing.T) {
 	length := 6 * time.Second // longer than the holds that are due
 	if long() {
@@ -35,8 +37,13 @@ func TestTemporalIsAwayForAWhile(t *testing.T) {
 		{"killed", func() error { temporal.Kill(); return nil }, func() error { return comesBack(t.Context(), temporal) }},
 		{"limited", func() error { m.full.Store(true); return nil }, func() error { m.full.Store(false); return nil }},
 		{"restarted", temporal.Stop, func() error { return comesBack(t.Context(), temporal) }},
+		{"frozen", temporal.Suspend, temporal.Resume},
 	}
 	for _, o := range outages {
+		length := length
+		if o.name == "frozen" {
+			length = max(length, 15*time.Second) // the door waits ten for an answer
+		}
 		if !t.Run(o.name, func(t *testing.T) { h.temporalAway(t, o.name, length, o.down, o.up) }) {
 			t.FailNow() // the others would only say the same
 		}
@@ -91,6 +98,7 @@ func (h *house) temporalAway(t *testing.T, name string, length time.Duration, do
 		require.NoError(t, err)
 		figure(t, "join_while_temporal_is_"+name, time.Since(began).Seconds(), "s")
 	}
+	h.staysReady(t, name)
 	require.NoError(t, lasts(ctx, length-time.Since(went)))
 	c.mu.Lock()
 	c.start = time.Now()
@@ -154,6 +162,22 @@ func (h *house) temporalAway(t *testing.T, name string, length time.Duration, do
 	require.Equal(t, phone(0), offered.To)
 	require.NoError(t, h.joinedTexts(entries, 1))
 	h.judge(t, sku, line, short)
+}
+
+// staysReady wants the door in a balancer's list, for what goes on without Temporal, and
+// that it names Temporal when that gives no answer at all.
+func (h *house) staysReady(t *testing.T, temporal string) {
+	began := time.Now()
+	a, err := h.shop.Call(t.Context(), http.MethodGet, "/readyz", nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, a.Status, "while Temporal is %s: %s", temporal, a)
+	figure(t, "readyz_while_temporal_is_"+temporal, time.Since(began).Seconds(), "s")
+	if temporal != "limited" && temporal != "locked" {
+		var says struct{ Gate, Temporal string }
+		require.NoError(t, json.Unmarshal(a.Body, &says), a)
+		require.Equal(t, "unavailable", says.Temporal, a)
+		require.Equal(t, "open", says.Gate, a)
+	}
 }
 
 // joinedTexts wants so many texts of each entry that its place is kept.

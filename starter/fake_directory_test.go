@@ -15,6 +15,7 @@ type directory struct {
 	payments int64
 	asked    string // the SKU whose payments were counted last
 	err      error
+	silent   bool          // nothing answers
 	gate     chan struct{} // OpenSKUs waits for it
 
 	mu     sync.Mutex
@@ -51,7 +52,11 @@ func (d *directory) Holds(context.Context, string, contract.HoldState, int, []by
 	return d.holdIDs, nil, d.err
 }
 
-func (d *directory) OpenPayments(_ context.Context, sku string) (int64, error) {
+func (d *directory) OpenPayments(ctx context.Context, sku string) (int64, error) {
+	if d.silent {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
 	d.asked = sku
 	return d.payments, d.err
 }

@@ -16,8 +16,11 @@ import (
 const (
 	healthFor     = time.Second // one look serves all that ask within this time
 	healthTimeout = 2 * time.Second
-	healthMost    = 50 // SKUs looked at each time, in turn
-	healthRings   = 20 // SKUs whose tripwire is told of
+	// Temporal decides nothing here: a balancer that waits two seconds gets its answer
+	// while Temporal gives none.
+	temporalTimeout = time.Second
+	healthMost      = 50 // SKUs looked at each time, in turn
+	healthRings     = 20 // SKUs whose tripwire is told of
 )
 
 // Words of readiness.
@@ -83,21 +86,30 @@ func (d *Door) look(ctx context.Context) readiness {
 	if time.Since(d.health.at) < healthFor {
 		return d.health.last
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
-	defer cancel()
-	out := readiness{Now: stamp(time.Now()), Temporal: "open"}
-	if n, err := d.directory.OpenPayments(ctx, ""); err != nil {
-		d.log.Warn("Temporal does not answer", "error", err)
-		out.Temporal = gateUnavailable
-	} else {
-		out.OpenRefunds = &n
-	}
-	d.lookAtGate(ctx, &out)
+	ctx = context.WithoutCancel(ctx) // the look is for all that ask
+	out := readiness{Now: stamp(time.Now())}
+	var both sync.WaitGroup
+	both.Go(func() { out.Temporal, out.OpenRefunds = d.lookAtTemporal(ctx) })
+	both.Go(func() { d.lookAtGate(ctx, &out) })
+	both.Wait()
 	d.health.at, d.health.last = time.Now(), out
 	return out
 }
 
+func (d *Door) lookAtTemporal(ctx context.Context) (is string, openRefunds *int64) {
+	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
+	defer cancel()
+	n, err := d.directory.OpenPayments(ctx, "")
+	if err != nil {
+		d.log.Warn("Temporal does not answer", "error", err)
+		return gateUnavailable, nil
+	}
+	return gateOpen, &n
+}
+
 func (d *Door) lookAtGate(ctx context.Context, out *readiness) {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
 	// Without the whole map nobody knows which SKUs there are: Redis is new, or
 	// has forgotten them.
 	_, whole, err := d.gate.LookupSKU(ctx, contract.SKUNumber(""))

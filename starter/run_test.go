@@ -102,6 +102,20 @@ func TestReadiness(t *testing.T) {
 	require.Equal(t, 200, h.call("GET", "/healthz", nil, "Authorization", "").status)
 }
 
+// A Temporal that gives no answer costs the gate none of its time: the door stays green.
+func TestReadinessWhileTemporalIsSilent(t *testing.T) {
+	h := newHouse(t, 1)
+	require.NoError(t, h.gate.MarkMapWhole(t.Context()))
+	h.door.skus.gate = &fewSKUs{Gate: h.gate, skus: []string{h.sku}}
+	h.dir.silent = true
+	a := h.call("GET", "/readyz", nil, "Authorization", "")
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	var v readiness
+	a.into(t, &v)
+	require.Equal(t, []any{"ready", gateOpen, 1, "unavailable"}, []any{v.Status, v.Gate, v.SKUsOpen, v.Temporal})
+	require.Nil(t, v.OpenRefunds)
+}
+
 // fewSKUs are a gate that has no others, or that does not answer which it has.
 type fewSKUs struct {
 	Gate
