@@ -5,62 +5,53 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"holdfast/dev/stack"
 	"holdfast/e2e/shop"
 )
 
-// arena is a house whose every part can be struck: worker and door reach Redis and
-// Temporal through networks that can be cut and slowed.
+// arena is a house whose every part can be struck: worker and door each reach Redis and
+// Temporal through networks of their own, which can be cut and slowed.
 type arena struct {
 	*house
-	app    *stack.Stack
-	ownDir string                      // of worker and door
-	nets   map[string]*toxiproxy.Proxy // by the child behind it
+	parts map[string]part // worker and door
 }
 
 func newArena(t *testing.T, lease time.Duration, env ...string) *arena {
 	t.Helper()
 	base := ownHouse(t, stack.Options{NoWorker: true, NoDoor: true, AppendFsync: "always"}, lease)
-	a := &arena{house: base, nets: map[string]*toxiproxy.Proxy{}}
-	for name, addr := range map[string]string{stack.Redis: base.RedisAddr(), stack.Temporal: base.TemporalAddr()} {
-		a.nets[name] = networkTo(t, addr)
+	a := &arena{house: base, parts: map[string]part{}}
+	door := base.part(t, stack.Options{NoWorker: true, Env: with(nil, env...)})
+	a.parts[stack.Door] = door
+	env = append(env, "HOLDFAST_HTTP_PUBLIC_URL", door.URL()) // of the links in texts
+	for _, name := range []string{"PUBLIC", "API", "OPS"} {
+		env = append(env, "HOLDFAST_HTTP_"+name+"_ADDR", strings.TrimPrefix(door.URL(), "http://"))
 	}
-	dir := t.TempDir()
-	a.ownDir = dir
-	var err error
-	a.app, err = stack.Start(t.Context(), stack.Options{
-		Dir: dir, Holdfast: binary(t, "HOLDFAST_BIN"),
-		External: stack.External{Redis: a.nets[stack.Redis].Listen, Temporal: a.nets[stack.Temporal].Listen},
-		Env:      with(nil, append(env, "HOLDFAST_GATE_LEASE", lease.String(), "HOLDFAST_SMS_SEGMENTS_PER_SECOND", "10000")...),
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, a.app.Close()) })
-	t.Cleanup(func() { (&house{dir: dir}).complain(t) })
-	a.shop = shop.New(a.app.URL(), stack.APIKey, stack.InventorySecret)
-	a.outbox = &shop.Outbox{Path: a.app.TextsFile()}
+	a.parts[stack.Worker] = base.part(t, stack.Options{NoDoor: true, Env: with(nil, env...)})
+	a.shop = shop.New(door.URL(), stack.APIKey, stack.InventorySecret)
+	a.outbox = &shop.Outbox{Path: a.parts[stack.Worker].TextsFile()}
 	return a
 }
 
-// networkTo is a network to an address, which can be cut and slowed.
-func networkTo(t *testing.T, addr string) *toxiproxy.Proxy {
-	t.Helper()
-	p := toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), addr, "127.0.0.1:0", addr)
-	require.NoError(t, p.Start())
-	t.Cleanup(p.Stop)
-	return p
+// networks are those of some parts to one server.
+func (a *arena) networks(server string, parts ...string) (nets []*toxiproxy.Proxy) {
+	for _, name := range parts {
+		nets = append(nets, a.parts[name].nets[server])
+	}
+	return nets
 }
 
 func (a *arena) child(name string) *stack.Child {
-	if name == stack.Worker || name == stack.Door {
-		return a.app.Child(name)
+	if p, ours := a.parts[name]; ours {
+		return p.Child(name)
 	}
 	return a.Child(name)
 }
@@ -71,11 +62,11 @@ type strike struct {
 	do   func(ctx context.Context, lasts time.Duration) error
 }
 
-// strikes is one of each kind.
-func (a *arena) strikes() (all []strike) {
+// strikes is one of each kind: those at processes, and those at networks.
+func (a *arena) strikes() (processes, networks []strike) {
 	for _, name := range []string{stack.Worker, stack.Door, stack.Temporal, stack.Redis} {
 		child := a.child(name)
-		all = append(all,
+		processes = append(processes,
 			strike{"kill " + name, func(ctx context.Context, lasts time.Duration) error {
 				child.Kill()
 				return errors.Join(wait(ctx, lasts), child.Start(ctx))
@@ -87,26 +78,44 @@ func (a *arena) strikes() (all []strike) {
 				return errors.Join(child.Suspend(), wait(ctx, lasts), child.Resume())
 			}})
 	}
-	for _, name := range []string{stack.Redis, stack.Temporal} {
-		net := a.nets[name]
-		all = append(all,
-			strike{"cut off " + name, func(ctx context.Context, lasts time.Duration) error {
-				net.Stop()
-				return errors.Join(wait(ctx, lasts), net.Start())
-			}},
-			strike{"slow " + name, func(ctx context.Context, lasts time.Duration) error {
-				var errs []error
-				for _, stream := range []string{"upstream", "downstream"} {
-					_, err := net.Toxics.AddToxicJson(strings.NewReader(fmt.Sprintf(
-						`{"type": "latency", "stream": %q, "attributes": {"latency": %d, "jitter": %[2]d}}`, stream, 100)))
-					errs = append(errs, err)
-				}
-				errs = append(errs, wait(ctx, lasts))
-				net.Toxics.ResetToxics(context.WithoutCancel(ctx))
-				return errors.Join(errs...)
-			}})
+	for _, server := range []string{stack.Redis, stack.Temporal} {
+		for _, parts := range [][]string{{stack.Worker}, {stack.Door}, {stack.Worker, stack.Door}} {
+			nets, who := a.networks(server, parts...), strings.Join(parts, " and ")
+			networks = append(networks,
+				strike{"cut " + who + " off " + server, func(ctx context.Context, lasts time.Duration) error { return cut(ctx, nets, lasts) }},
+				strike{"slow " + who + " to " + server, func(ctx context.Context, lasts time.Duration) error { return slow(ctx, nets, lasts) }})
+		}
 	}
-	return all
+	return processes, networks
+}
+
+// cut lets nothing through some networks for a while.
+func cut(ctx context.Context, nets []*toxiproxy.Proxy, lasts time.Duration) error {
+	for _, n := range nets {
+		n.Stop()
+	}
+	errs := []error{wait(ctx, lasts)}
+	for _, n := range nets {
+		errs = append(errs, n.Start())
+	}
+	return errors.Join(errs...)
+}
+
+// slow delays all that goes through some networks for a while, either way.
+func slow(ctx context.Context, nets []*toxiproxy.Proxy, lasts time.Duration) error {
+	var errs []error
+	for _, n := range nets {
+		for _, stream := range []string{"upstream", "downstream"} {
+			_, err := n.Toxics.AddToxicJson(strings.NewReader(fmt.Sprintf(
+				`{"type": "latency", "stream": %q, "attributes": {"latency": %d, "jitter": %[2]d}}`, stream, 100)))
+			errs = append(errs, err)
+		}
+	}
+	errs = append(errs, wait(ctx, lasts))
+	for _, n := range nets {
+		n.Toxics.ResetToxics(context.WithoutCancel(ctx))
+	}
+	return errors.Join(errs...)
 }
 
 // wait lets a strike last; nothing is waited for.
@@ -119,17 +128,32 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// storm strikes once with every kind, in an order, for lengths and after pauses that rnd
-// decides, and counts the strikes.
+// storm strikes once with every kind, in orders, for lengths and after pauses that rnd
+// decides, and counts the strikes. What happens to processes and what happens to networks
+// goes on side by side: a door may die while the worker is cut off.
 func (a *arena) storm(ctx context.Context, t *testing.T, rnd *rand.Rand, struck map[string]int) {
 	t.Helper()
-	all := a.strikes()
-	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	for _, s := range all {
-		lasts := time.Duration(200+rnd.IntN(2300)) * time.Millisecond
-		t.Logf("%s %s for %s", time.Now().UTC().Format("15:04:05.000"), s.kind, lasts)
-		require.NoError(t, s.do(ctx, lasts), s.kind)
+	processes, networks := a.strikes()
+	var group errgroup.Group
+	for _, lane := range [][]strike{processes, networks} {
+		rnd := rand.New(rand.NewPCG(rnd.Uint64(), 1))
+		group.Go(func() error {
+			rnd.Shuffle(len(lane), func(i, j int) { lane[i], lane[j] = lane[j], lane[i] })
+			for _, s := range lane {
+				lasts := time.Duration(200+rnd.IntN(2300)) * time.Millisecond
+				t.Logf("%s %s for %s", time.Now().UTC().Format("15:04:05.000"), s.kind, lasts)
+				if err := s.do(ctx, lasts); err != nil {
+					return fmt.Errorf("%s: %w", s.kind, err)
+				}
+				if err := wait(ctx, time.Duration(rnd.IntN(2000))*time.Millisecond); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+	for _, s := range slices.Concat(processes, networks) {
 		struck[s.kind]++
-		require.NoError(t, wait(ctx, time.Duration(rnd.IntN(2000))*time.Millisecond))
 	}
 }

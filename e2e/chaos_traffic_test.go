@@ -16,8 +16,17 @@ import (
 // promise is a hold that a client was given, in a complete answer, and the payments
 // that it told of, with their final answers.
 type promise struct {
-	holdID string
-	paid   map[string]shop.Answer
+	holdID   string
+	until    time.Time // the latest deadline that it was told; zero when it was told none
+	released bool      // it asked for its end
+	paid     map[string]shop.Answer
+}
+
+// told takes a deadline out of an answer about a live hold.
+func (p *promise) told(hold shop.Hold) {
+	if hold.State == "held" && hold.ExpiresAt.After(p.until) {
+		p.until = hold.ExpiresAt
+	}
 }
 
 // customersLog is what the clients know: the other side of the judge.
@@ -115,7 +124,9 @@ func (m *mob) take(ctx context.Context, sku, key string) (p *promise, ok bool) {
 		m.fault("hold %s: %v", key, err)
 		return nil, true
 	}
-	return m.promised(hold.HoldID), true
+	p = m.promised(hold.HoldID)
+	p.told(hold)
+	return p, true
 }
 
 // spend is what becomes of a promised hold.
@@ -125,9 +136,10 @@ func (m *mob) spend(ctx context.Context, rnd *rand.Rand, p *promise) {
 	case 0, 1:
 		m.pay(ctx, p, ref)
 	case 2:
-		m.definite(ctx, "checkout of "+p.holdID, func() (shop.Answer, error) {
+		a, _ := m.definite(ctx, "checkout of "+p.holdID, func() (shop.Answer, error) {
 			return m.shop.Call(ctx, http.MethodPost, "/v1/holds/"+p.holdID+"/checkout", map[string]any{"payment_ref": ref})
 		})
+		m.deadline(p, a)
 		m.pay(ctx, p, ref)
 	case 3: // two payments in the same moment, and each twice
 		var both sync.WaitGroup
@@ -136,6 +148,7 @@ func (m *mob) spend(ctx context.Context, rnd *rand.Rand, p *promise) {
 		}
 		both.Wait()
 	case 4:
+		p.released = true
 		m.definite(ctx, "release of "+p.holdID, func() (shop.Answer, error) {
 			return m.shop.Call(ctx, http.MethodPost, "/v1/holds/"+p.holdID+"/release", map[string]any{})
 		})
@@ -144,6 +157,19 @@ func (m *mob) spend(ctx context.Context, rnd *rand.Rand, p *promise) {
 		}
 	case 5: // walks away
 	}
+}
+
+// deadline notes what an answer about a hold promises.
+func (m *mob) deadline(p *promise, a shop.Answer) {
+	if a.Status != http.StatusOK {
+		return
+	}
+	hold, err := shop.ParseHold(a)
+	if err != nil {
+		m.fault("hold %s: %v", p.holdID, err)
+		return
+	}
+	p.told(hold)
 }
 
 func (m *mob) pay(ctx context.Context, p *promise, ref string) {
@@ -179,15 +205,13 @@ func (m *mob) waiter(ctx context.Context, rnd *rand.Rand, who int) {
 	}
 }
 
-// waits is one turn in the line: until a text came and was answered, or the storm is over.
+// waits is one turn in the line: until a text came and was answered. Who still waits
+// when the storm is over waits for what comes then.
 func (m *mob) waits(ctx context.Context, rnd *rand.Rand, entryID string) {
-	leave := func() {
+	if rnd.IntN(8) == 0 {
 		m.definite(ctx, "leaving of "+entryID, func() (shop.Answer, error) {
 			return m.shop.Call(ctx, http.MethodDelete, "/v1/waitlist/"+entryID, nil, "Authorization", "")
 		})
-	}
-	if rnd.IntN(8) == 0 {
-		leave()
 		return
 	}
 	for ctx.Err() == nil {
@@ -200,14 +224,11 @@ func (m *mob) waits(ctx context.Context, rnd *rand.Rand, entryID string) {
 			m.follow(ctx, rnd, text)
 			return
 		}
-		if m.stop.Load() {
-			leave()
-			return
-		}
 		if wait(ctx, 50*time.Millisecond) != nil {
-			return
+			break
 		}
 	}
+	m.fault("%s waits in vain", entryID)
 }
 
 // follow presses the link of a text; some let it lapse.
@@ -219,9 +240,15 @@ func (m *mob) follow(ctx context.Context, rnd *rand.Rand, text shop.Text) {
 		at := strings.Index(text.Link(), "/r/")
 		return m.shop.Call(ctx, http.MethodPost, text.Link()[at:], []byte{}, "Content-Type", "application/x-www-form-urlencoded", "Authorization", "")
 	})
-	if ok && a.Status == http.StatusSeeOther {
-		m.spend(ctx, rnd, m.promised(text.HoldID))
+	if !ok || a.Status != http.StatusSeeOther {
+		return
 	}
+	p := m.promised(text.HoldID)
+	a, _ = m.definite(ctx, "reading of "+p.holdID, func() (shop.Answer, error) {
+		return m.shop.Call(ctx, http.MethodGet, "/v1/holds/"+p.holdID, nil)
+	})
+	m.deadline(p, a)
+	m.spend(ctx, rnd, p)
 }
 
 // restocker brings units now and then, each delivery until it is known to have counted.
@@ -231,22 +258,26 @@ func (m *mob) restocker(ctx context.Context, rnd *rand.Rand) {
 		if n%3 == 0 {
 			sku, units = m.flash, 20
 		}
-		id := fmt.Sprintf("%s-delivery-%d", sku, n)
-		for ctx.Err() == nil {
-			a, ok := m.definite(ctx, "delivery "+id, func() (shop.Answer, error) {
-				return m.shop.Inventory(ctx, map[string]any{"event_id": id, "sku": sku, "kind": "restock", "units": units})
-			})
-			if ok && a.Status == http.StatusOK {
-				m.mu.Lock()
-				m.restocked[sku] += units
-				m.mu.Unlock()
-				break
-			}
-			if wait(ctx, 100*time.Millisecond) != nil {
-				return
-			}
-		}
+		m.deliver(ctx, fmt.Sprintf("%s-delivery-%d", sku, n), sku, units)
 		if wait(ctx, time.Duration(rnd.IntN(1500))*time.Millisecond) != nil {
+			return
+		}
+	}
+}
+
+// deliver brings units, and repeats it until it is known to have counted.
+func (m *mob) deliver(ctx context.Context, id, sku string, units int64) {
+	for ctx.Err() == nil {
+		a, ok := m.definite(ctx, "delivery "+id, func() (shop.Answer, error) {
+			return m.shop.Inventory(ctx, map[string]any{"event_id": id, "sku": sku, "kind": "restock", "units": units})
+		})
+		if ok && a.Status == http.StatusOK {
+			m.mu.Lock()
+			m.restocked[sku] += units
+			m.mu.Unlock()
+			return
+		}
+		if wait(ctx, 100*time.Millisecond) != nil {
 			return
 		}
 	}

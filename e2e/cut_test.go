@@ -9,25 +9,44 @@ import (
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/dev/stack"
 	"holdfast/e2e/shop"
 )
 
-// throughNetwork starts a door, or a door and the worker, of a house, which reach Temporal
-// through a network of their own.
-func (h *house) throughNetwork(t *testing.T, opts stack.Options) (*stack.Stack, *toxiproxy.Proxy) {
+// part is a worker, a door or both, with networks of their own, by the server behind them.
+type part struct {
+	*stack.Stack
+	dir  string
+	nets map[string]*toxiproxy.Proxy
+}
+
+// part starts one beside a house.
+func (h *house) part(t *testing.T, opts stack.Options) part {
 	t.Helper()
-	net := networkTo(t, h.TemporalAddr())
-	opts.Dir, opts.Holdfast = t.TempDir(), binary(t, "HOLDFAST_BIN")
-	opts.External = stack.External{Redis: h.RedisAddr(), Temporal: net.Listen}
-	opts.Env = with(nil, "HOLDFAST_GATE_LEASE", h.check.Lease.String(), "HOLDFAST_SMS_SEGMENTS_PER_SECOND", "10000")
-	s, err := stack.Start(t.Context(), opts)
+	p := part{dir: t.TempDir(), nets: map[string]*toxiproxy.Proxy{
+		stack.Redis: networkTo(t, h.RedisAddr()), stack.Temporal: networkTo(t, h.TemporalAddr()),
+	}}
+	opts.Dir, opts.Holdfast = p.dir, binary(t, "HOLDFAST_BIN")
+	opts.External = stack.External{Redis: p.nets[stack.Redis].Listen, Temporal: p.nets[stack.Temporal].Listen}
+	opts.Env = with(opts.Env, "HOLDFAST_GATE_LEASE", h.check.Lease.String(), "HOLDFAST_SMS_SEGMENTS_PER_SECOND", "10000")
+	var err error
+	p.Stack, err = stack.Start(t.Context(), opts)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	t.Cleanup(func() { (&house{dir: opts.Dir}).complain(t) })
-	return s, net
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	t.Cleanup(func() { (&house{dir: p.dir}).complain(t) })
+	return p
+}
+
+// networkTo is a network to an address, which can be cut and slowed.
+func networkTo(t *testing.T, addr string) *toxiproxy.Proxy {
+	t.Helper()
+	p := toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), addr, "127.0.0.1:0", addr)
+	require.NoError(t, p.Start())
+	t.Cleanup(p.Stop)
+	return p
 }
 
 // The network between Temporal and one door is cut, then that between Temporal and the
@@ -38,9 +57,9 @@ func TestOnePartIsCutOffFromTemporal(t *testing.T) {
 	const sku, line, short = "cut", "cut-line", "cut-due"
 	ctx := t.Context()
 	h := ownHouse(t, stack.Options{NoWorker: true}, 3*time.Second)
-	worker, workersNet := h.throughNetwork(t, stack.Options{})
+	worker, other := h.part(t, stack.Options{}), h.part(t, stack.Options{NoWorker: true})
+	workersNet, doorsNet := worker.nets[stack.Temporal], other.nets[stack.Temporal]
 	h.outbox = &shop.Outbox{Path: worker.TextsFile()}
-	other, doorsNet := h.throughNetwork(t, stack.Options{NoWorker: true})
 	cut := h.shop.At(other.URL())
 	h.opened(t, sku, 100)
 	h.opened(t, line, 0)

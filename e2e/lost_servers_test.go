@@ -47,10 +47,14 @@ func TestAPromotedReplicaWithoutTheLastWrites(t *testing.T) {
 		require.NoError(t, change.to.Do(ctx, "replicaof", "no", "one").Err())
 		r.joins(t, 2)
 		r.more(t, 10) // which the promoted one has not got
-		n := a.nets[stack.Redis]
-		n.Stop()
-		n.Upstream = change.addr
-		require.NoError(t, n.Start())
+		nets := a.networks(stack.Redis, stack.Worker, stack.Door)
+		for _, n := range nets {
+			n.Stop()
+			n.Upstream = change.addr
+		}
+		for _, n := range nets {
+			require.NoError(t, n.Start())
+		}
 		r.opens(t)
 		a.house.redis, a.check.Redis = change.to, change.to
 		r.more(t, 10)

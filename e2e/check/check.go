@@ -53,26 +53,35 @@ func (c *Checker) Read(ctx context.Context, sku string) (Facts, error) {
 // instant: what a second and a third look do not find again there was a
 // movement in between.
 func (c *Checker) Check(ctx context.Context, sku string) ([]Violation, error) {
-	var found []Violation
+	found, _, err := c.CheckLive(ctx, sku)
+	return found, err
+}
+
+// CheckLive is Check of a SKU that is in use. It also answers how many live holds with
+// an owner the first look saw: without any, I6 was asked of nothing.
+func (c *Checker) CheckLive(ctx context.Context, sku string) (found []Violation, owned int, err error) {
 	for look := range 3 {
 		f, err := c.Read(ctx, sku)
 		if err != nil {
-			return nil, err
+			return nil, owned, err
 		}
 		if broken := JudgeGate(f); len(broken) > 0 {
-			return broken, nil
+			return broken, owned, nil
+		}
+		if look == 0 {
+			owned = f.Owned()
 		}
 		found = again(found, JudgeOwners(f), look == 0)
 		if len(found) == 0 {
-			return nil, nil
+			return nil, owned, nil
 		}
 		select {
 		case <-time.After(lookAgain):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, owned, ctx.Err()
 		}
 	}
-	return found, nil
+	return found, owned, nil
 }
 
 // again keeps of now what was found before as well.

@@ -1,16 +1,13 @@
 package check
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Promise is what a client was told of one hold, and what it asked for.
 type Promise struct {
 	HoldID   string
 	Until    time.Time // the latest deadline that it was told
 	Released bool      // it asked for the hold's end
-	Payments []string  // references that it told of
+	Paid     bool      // it told of a payment
 }
 
 // JudgePromises is the clients' side of I3: a hold that was promised ends by a payment
@@ -21,8 +18,8 @@ func JudgePromises(f Facts, promises []Promise) []Violation {
 		switch h := f.Holds[p.HoldID]; h.State {
 		case "held":
 		case "sold":
-			if !slices.Contains(p.Payments, h.PaymentRef) {
-				r.add("promise", p.HoldID, "a sale by a payment that its client told of", "%q", h.PaymentRef)
+			if !p.Paid {
+				r.add("promise", p.HoldID, "no sale without a payment that its client told of", "sold at %s", stamp(h.Ended))
 			}
 		case "released":
 			if !p.Released {
