@@ -1,38 +1,23 @@
 package activities
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/testsuite"
 
 	"holdfast/contract"
 	"holdfast/redis"
 )
 
-// checked is a shelf whose closed SKU is checked.
-type checked struct{ *shelf }
-
-func (c checked) CountWorkflow(context.Context, *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error) {
-	var sold int64
-	for _, f := range c.flows {
-		if f.kind == contract.HoldWorkflow && !f.open && f.state == "sold" {
-			sold++
-		}
-	}
-	return &workflowservice.CountWorkflowExecutionsResponse{Count: sold}, nil
-}
-
 func (s *shelf) check() contract.ReconcileReport {
 	s.t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
-	check := &Reconciles{Guard: Guard{Waker: s}, Gate: s.gate, Books: s, Workflows: checked{s}}
+	check := &Reconciles{Guard: Guard{Waker: s}, Gate: s.gate, Books: s, Workflows: s}
 	env.RegisterActivity(check)
 	out, err := env.ExecuteActivity(check.CheckAndOpen, SKURef{SKU: s.sku})
 	require.NoError(s.t, err)
@@ -132,4 +117,73 @@ func TestARebuildOfAnOpenSKU(t *testing.T) {
 	require.Equal(t, before, s.parts())
 	require.Equal(t, lines, s.ledgerLines())
 	require.Zero(t, s.book.Epoch)
+}
+
+// An older Redis has forgotten one sale and nothing else, and Temporal has forgotten most of
+// those that it knows: the check does not take the one for another. Neither does it take it
+// for a hold that somebody pays for, or that has expired.
+func TestACheckFindsEveryLostSale(t *testing.T) {
+	sold := func(s *shelf) string {
+		id := s.held()
+		s.sells(id)
+		return id
+	}
+	pays := func(s *shelf, id string, sale *contract.PaymentSale) {
+		f := s.opens("payment_"+id, contract.PaymentWorkflow)
+		f.open, f.state = false, string(contract.PaymentSold)
+		f.status = contract.PaymentStatus{HoldID: id, PaymentRef: "pay_" + id, State: contract.PaymentSold, Sale: sale}
+	}
+	for name, lose := range map[string]func(s *shelf) (lost string, back func()){
+		"held and sold": func(s *shelf) (string, func()) {
+			back := s.snapshot()
+			return sold(s), back
+		},
+		"sold, and its Hold is about to close": func(s *shelf) (string, func()) {
+			id := s.held()
+			back := s.snapshot()
+			s.sells(id)
+			s.flows[id].open = true
+			return id, back
+		},
+		"retaken": func(s *shelf) (string, func()) {
+			id := s.held()
+			_, err := s.gate.Release(s.t.Context(), redis.ReleaseRequest{SKU: s.sku, HoldID: id, Reason: contract.ReasonShop})
+			require.NoError(s.t, err)
+			status := s.flows[id].status.(contract.HoldStatus)
+			status.State = contract.HoldReleased
+			s.closes(id, string(contract.HoldReleased), status)
+			back := s.snapshot()
+			now := time.Now()
+			pays(s, id, &contract.PaymentSale{
+				Person: status.Person, CreatedAt: status.CreatedAt, Retaken: true, Lines: status.Lines, SoldAt: []time.Time{now},
+			})
+			return id, back
+		},
+		"audited, and Temporal has forgotten it": func(s *shelf) (string, func()) {
+			back := s.snapshot()
+			id := sold(s)
+			delete(s.flows, id)
+			s.book.Audit = contract.StockAudit{Until: time.Now(), Sold: 4}
+			return "4 were sold by the last audit, Redis knows of 3", back
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf(t, 9)
+			for range 2 {
+				delete(s.flows, sold(s))
+			}
+			pays(s, sold(s), nil) // it only found the sale made
+			s.closed()
+			require.True(t, s.check().Opened, "nothing is lost")
+			lost, back := lose(s)
+			back()
+			report := s.check()
+			require.False(t, report.Opened)
+			require.True(t, report.Rebuildable)
+			require.Len(t, report.Differences, 1)
+			require.Contains(t, report.Differences[0], lost)
+			require.True(t, s.rebuild(contract.ReconcileInput{}).Opened)
+			require.Equal(t, [4]int64{5, 0, 0, 4}, s.parts())
+		})
+	}
 }

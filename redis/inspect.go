@@ -21,9 +21,8 @@ type Inspection struct {
 	ReplID  string
 	Missing bool // no stock key
 	// Problems says where counters and records disagree; empty when they agree.
-	Problems  []string
-	Counters  Counters // OnHand, Held, Offered, Sold, Returned, Received, Corrected, Epoch only
-	SoldHolds int64
+	Problems []string
+	Counters Counters // OnHand, Held, Offered, Sold, Returned, Received, Corrected, Epoch only
 	// Owned are the holds and entries that must have an open workflow: held
 	// holds, and live entries that have acknowledged.
 	Owned []string
@@ -122,7 +121,6 @@ func (g *Gate) Inspect(ctx context.Context, sku string) (Inspection, error) {
 			in.Owned = append(in.Owned, id)
 		case contract.HoldSold:
 			sold += h.Units
-			in.SoldHolds++
 		}
 		claims.hold(h)
 	})
@@ -258,6 +256,23 @@ func (g *Gate) InspectRecords(ctx context.Context, sku string, ids []string) ([]
 		}
 	}
 	return missing, nil
+}
+
+// InspectSales answers those holds of ids whose record is not that of a sale, or that
+// have none.
+func (g *Gate) InspectSales(ctx context.Context, sku string, ids []string) ([]string, error) {
+	records, err := g.rdb.HMGet(ctx, key(sku, "holds"), ids...).Result()
+	if err != nil {
+		return nil, fmt.Errorf("%w: inspect %s: %w", ErrUnavailable, sku, err)
+	}
+	var unsold []string
+	for i, r := range records {
+		raw, _ := r.(string)
+		if h, err := g.parseHold(sku, ids[i], raw); err != nil || h.State != contract.HoldSold {
+			unsold = append(unsold, ids[i]) // Inspect says which do not parse
+		}
+	}
+	return unsold, nil
 }
 
 // InspectEvents answers the outcomes of those of eventIDs that the gate has
