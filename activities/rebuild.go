@@ -82,6 +82,7 @@ type rebuild struct {
 	until    time.Time           // what the counters have counted; zero for nothing
 	refunded map[string][]string // payments that go back, by hold
 	missing  []gone              // owners that Temporal does not know
+	asking   []redis.RebuiltHold // walk-ins' holds that their open workflows have yet to adopt
 }
 
 func (r *rebuild) differ(format string, args ...any) {

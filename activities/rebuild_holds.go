@@ -13,8 +13,7 @@ import (
 
 const running = "ExecutionStatus = 'Running'"
 
-// holds puts in what open Holds hold, and how those ended that are about to close. One
-// that is provisional asks the gate itself.
+// holds puts in what open Holds hold, and how those ended that are about to close.
 func (r *rebuild) holds(ctx context.Context) error {
 	return r.listed(ctx, skuQuery(r.sku, contract.HoldWorkflow, running), func(page []listedFlow) error {
 		return r.asHoldsSay(ctx, idsOf(page, func(w listedFlow) bool {
@@ -45,9 +44,12 @@ func (r *rebuild) asHoldsSay(ctx context.Context, ids []string, ended bool) erro
 func (r *rebuild) merge(ctx context.Context, s contract.HoldStatus, ended, retaken bool) error {
 	i := slices.IndexFunc(s.Lines, func(l contract.Line) bool { return l.SKU == r.sku })
 	was := r.Holds[s.HoldID]
-	if i < 0 || s.State == contract.HoldProvisional || was.State == s.State || was.State == contract.HoldSold ||
-		was.State == "" && s.State.Ended() && s.State != contract.HoldSold && !ended {
-		return nil
+	asks := s.State == contract.HoldProvisional
+	switch {
+	case i < 0 || was.State == contract.HoldSold || was.State == s.State && !asks,
+		was.State == "" && s.State.Ended() && s.State != contract.HoldSold && !ended,
+		asks && (s.EntryID != "" || was.State != "" && was.State != contract.HoldProvisional && was.State != contract.HoldSwept):
+		return nil // of a pressed offer that was not adopted the offer stands
 	}
 	if s.Person == "" {
 		return fmt.Errorf("the worker of %s is too old to say whose it is: run newer workers", s.HoldID)
@@ -64,6 +66,10 @@ func (r *rebuild) merge(ctx context.Context, s contract.HoldStatus, ended, retak
 	}
 	if i == 0 && len(s.Lines) > 1 {
 		h.Cart = s.Lines
+	}
+	if asks {
+		r.asking = append(r.asking, h)
+		return nil
 	}
 	if s.State.Ended() {
 		if h.EndedAt = s.LineSoldAt(i); h.EndedAt.IsZero() {
@@ -85,6 +91,29 @@ func (r *rebuild) merge(ctx context.Context, s contract.HoldStatus, ended, retak
 		}
 	}
 	return r.write(ctx, h, was)
+}
+
+// leases takes units for holds that their workflows have yet to adopt, the oldest first: the
+// door may have promised them. They get what is free, and no more: the lease of one may
+// have ended long ago, and its units may be somebody else's.
+func (r *rebuild) leases(ctx context.Context, t redis.Totals) (redis.Totals, error) {
+	slices.SortFunc(r.asking, func(a, b redis.RebuiltHold) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	for _, h := range r.asking {
+		was := r.Holds[h.ID]
+		if was.State == contract.HoldProvisional {
+			t.Held -= was.Units
+		}
+		if t.Held+t.Offered+h.Units <= t.OnHand {
+			if err := r.write(ctx, h, was); err != nil {
+				return t, err
+			}
+			was = r.Holds[h.ID]
+		}
+		if was.State == contract.HoldProvisional {
+			t.Held += was.Units
+		}
+	}
+	return t, nil
 }
 
 func (r *rebuild) write(ctx context.Context, h redis.RebuiltHold, was redis.Hold) error {

@@ -33,6 +33,9 @@ func (r *rebuild) open(ctx context.Context) error {
 	if totals.OnHand < 0 {
 		return r.stays("%d more are sold than came in", -totals.OnHand)
 	}
+	if totals, err = r.leases(ctx, totals); err != nil {
+		return err
+	}
 	if totals, err = r.withdraw(ctx, totals); err != nil {
 		return err
 	}

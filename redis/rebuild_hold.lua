@@ -6,6 +6,8 @@
 -- +15 the payment of a sale, +16 "1" when it was sold after it had expired, +17 "1" for
 -- a sale that the counters have not counted, +18 when an offer was told in ms or 0, +19
 -- the payments that are marked for refund as JSON, or "".
+-- A walk-in's provisional hold is one that its workflow has yet to adopt: its lease lasts
+-- as long as nothing expires after the opening, whatever the deadline says.
 -- A sale is counted at once, so that a rebuild which begins anew still has it; the
 -- opening sets the other counters. A sale never becomes anything else. The
 -- entry follows: of a live hold it is offered or holding, of a sale bought; an offer
@@ -29,10 +31,12 @@ if h[H_TOLD] == 0 then h[H_TOLD] = num(18) end
 for _, ref in ipairs(arg(19) ~= '' and cjson.decode(arg(19)) or {}) do
   if not marked(h, ref) then mark(h, ref) end
 end
-local live = state == 'held' or state == 'offered'
+local live = state == 'held' or state == 'offered' or state == 'provisional'
+if state == 'provisional' then h[H_DEADLINE] = NOW + 60000 end
 if state == 'offered' and h[H_OFFERED] == 0 then h[H_OFFERED] = h[H_CREATED] end
 put_hold(id, h)
 redis.call('ZREM', K_LEASES, id)
+if state == 'provisional' then redis.call('ZADD', K_LEASES, h[H_DEADLINE], id) end
 if live then
   redis.call('ZREM', K_PURGE, 'h:' .. id)
 else
