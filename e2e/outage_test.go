@@ -15,9 +15,9 @@ import (
 	"holdfast/e2e/shop"
 )
 
-// Redis is killed while customers ask, stays away, and is started again. Door
-// and worker run on; until the gate has an answer everybody hears "unavailable",
-// nobody "sold-out".
+// B92, B103: Redis is killed while customers ask, stays away, and is started again, without
+// a script. Door and worker run on, and are not ready meanwhile; until the gate has an
+// answer everybody hears "unavailable", nobody "sold-out".
 func TestRedisIsAwayForAWhile(t *testing.T) {
 	length, lease, wait := 5*time.Second, 3*time.Second, 4*time.Second
 	if long() {
@@ -48,10 +48,20 @@ func (h *house) outage(t *testing.T, fence string, length, bound time.Duration) 
 	stop := c.ask(ctx, 8)
 	defer stop()
 	c.until(t, "customers are served", func() bool { return len(c.won) >= 20 })
+	require.Equal(t, [2]int{http.StatusOK, http.StatusOK}, h.readiness(t))
 	h.Child(stack.Redis).Kill()
-	select { // as long as the story says, and not a condition that is waited for
-	case <-time.After(length):
-	case <-ctx.Done():
+	away := time.Now()
+	red := [2]int{http.StatusServiceUnavailable, http.StatusServiceUnavailable}
+	require.NoError(t, until(ctx, "door and worker say that they are not ready", func() error {
+		if now := h.readiness(t); now != red {
+			return fmt.Errorf("they answer %v", now)
+		}
+		return nil
+	}))
+	figure(t, "redis_away_to_red_fence_"+fence, time.Since(away).Seconds(), "s")
+	for time.Since(away) < length { // as long as the story says
+		require.Equal(t, red, h.readiness(t))
+		require.NoError(t, wait(ctx, 100*time.Millisecond))
 	}
 	c.mu.Lock()
 	refused := c.refused
@@ -60,6 +70,12 @@ func (h *house) outage(t *testing.T, fence string, length, bound time.Duration) 
 	require.Positive(t, refused, "nobody asked while Redis was away")
 	require.NoError(t, h.Child(stack.Redis).Start(ctx))
 	c.until(t, "customers are served again", func() bool { return !c.first.IsZero() })
+	require.NoError(t, until(ctx, "door and worker are ready again", func() error {
+		if now := h.readiness(t); now != [2]int{http.StatusOK, http.StatusOK} {
+			return fmt.Errorf("they answer %v", now)
+		}
+		return nil
+	}))
 	c.mu.Lock()
 	won := len(c.won)
 	c.mu.Unlock()
@@ -87,6 +103,18 @@ func (h *house) outage(t *testing.T, fence string, length, bound time.Duration) 
 	require.NoError(t, err)
 	require.Equal(t, phone(0), text.To)
 	h.judge(t, sku, empty)
+}
+
+// readiness is how door and worker answer whoever balances or watches them.
+func (h *house) readiness(t *testing.T) (status [2]int) {
+	t.Helper()
+	for i, at := range []string{h.URL(), h.WorkerOpsURL()} {
+		res, err := http.Get(at + "/readyz")
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		status[i] = res.StatusCode
+	}
+	return status
 }
 
 // customers ask for units one after the other and write down what they hear.
