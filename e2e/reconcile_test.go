@@ -25,6 +25,7 @@ func TestReconcileMendsWhatLostItsOwner(t *testing.T) {
 	h := ownHouse(t, stack.Options{}, 2*time.Second)
 	ctx := t.Context()
 	const sku = "mended"
+	afterwards := h.temporalForgets(t)
 	h.opened(t, sku, 0)
 	idle := (&play{house: h}).walkIn(t, h.shop, sku)
 	paid := (&play{house: h}).walkIn(t, h.shop, sku)
@@ -67,6 +68,7 @@ func TestReconcileMendsWhatLostItsOwner(t *testing.T) {
 	}))
 	report := h.reconcile(t, sku)
 	require.Zero(t, report.Found)
+	afterwards()
 }
 
 type passReport struct {
