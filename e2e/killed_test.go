@@ -7,7 +7,9 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,8 +19,8 @@ import (
 	"holdfast/e2e/shop"
 )
 
-// Something is killed in the middle of a flash sale of 50. The client's log of
-// complete 201s is the judge.
+// B37: something is killed in the middle of a flash sale of 50, or of a restock of a line.
+// The client's log of complete 201s and of answered payments is the judge.
 func TestKilledInTheMiddleOfAFlashSale(t *testing.T) {
 	const shortLease = 3 * time.Second
 	h := ownHouse(t, stack.Options{
@@ -66,6 +68,73 @@ func TestKilledInTheMiddleOfAFlashSale(t *testing.T) {
 		figure(t, "power_cut_to_open_gate", time.Since(began).Seconds(), "s")
 		s.settle(t)
 	})
+
+	t.Run("the worker and Redis, of a line", h.killedWhileTheLineBuys)
+}
+
+// killedWhileTheLineBuys lets many wait for few units, who press and pay as soon as they are
+// told. The worker and Redis die when a few have paid.
+func (h *house) killedWhileTheLineBuys(t *testing.T) {
+	const sku = "killed-line"
+	people, units := 120, 20
+	if long() {
+		people, units = 600, 50
+	}
+	ctx := t.Context()
+	h.opened(t, sku, 0)
+	h.longLine(t, sku, people, 5*time.Minute)
+	f, err := h.check.Gate(ctx, sku)
+	require.NoError(t, err)
+	order := slices.SortedFunc(maps.Keys(f.Entries), func(a, b string) int { return int(f.Entries[a].Arrival - f.Entries[b].Arrival) })
+	log := &customersLog{}
+	m := &mob{arena: &arena{house: h}, customersLog: log}
+	var paid atomic.Int64
+	buying := make(chan error, 1)
+	go func() {
+		buying <- each(ctx, units, units, func(ctx context.Context, i int) error {
+			text, err := h.offerText(ctx, order[i])
+			if err != nil {
+				return err
+			}
+			a, _ := m.definite(ctx, "press for "+order[i], func() (shop.Answer, error) {
+				at := strings.Index(text.Link(), "/r/")
+				return m.shop.Call(ctx, http.MethodPost, text.Link()[at:], []byte{}, "Content-Type", "application/x-www-form-urlencoded", "Authorization", "")
+			})
+			if a.Status != http.StatusSeeOther {
+				return fmt.Errorf("no. %d pressed and was answered %s", i+1, a)
+			}
+			m.pay(ctx, log.promised(text.HoldID), "pay_"+text.HoldID)
+			paid.Add(1)
+			return nil
+		})
+	}()
+	require.NoError(t, h.shop.Restock(ctx, sku, int64(units)))
+	require.NoError(t, until(ctx, "a few have paid", func() error {
+		if n := int(paid.Load()); n < units/10 {
+			return fmt.Errorf("%d have", n)
+		}
+		return nil
+	}))
+	h.Child(stack.Worker).Kill()
+	h.Child(stack.Redis).Kill()
+	before := int(paid.Load())
+	require.Less(t, before, units, "all was over before they died")
+	began := time.Now()
+	require.NoError(t, h.Child(stack.Redis).Start(ctx))
+	require.NoError(t, h.Child(stack.Worker).Start(ctx))
+	require.NoError(t, <-buying)
+	figure(t, "worker_and_redis_died_to_all_paid", time.Since(began).Seconds(), "s")
+	t.Logf("%d of %d had paid when they died", before, units)
+	require.Empty(t, log.faults)
+	require.Len(t, log.promises, units)
+	for _, p := range log.promises {
+		require.NoError(t, m.kept(ctx, p))
+		require.Equal(t, http.StatusOK, p.paid["pay_"+p.holdID].Status, "%s was paid in time", p.holdID)
+	}
+	stock, err := h.shop.Stock(ctx, sku)
+	require.NoError(t, err)
+	require.Equal(t, []int64{0, 0, 0, int64(units), 0, int64(people - units), 0}, parts(stock))
+	h.judge(t, sku)
 }
 
 // sale is a flash sale and the client's log of it.
