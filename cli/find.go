@@ -71,8 +71,9 @@ type findAnswer struct {
 		By     string `json:"by"`
 		Reason string `json:"reason"`
 	} `json:"story"`
-	Whole bool `json:"whole"`
-	More  bool `json:"more"`
+	Missing []string `json:"missing"`
+	Whole   bool     `json:"whole"`
+	More    bool     `json:"more"`
 }
 
 func (f findAnswer) unread() string {
@@ -83,6 +84,9 @@ func (f findAnswer) unread() string {
 }
 
 func (f findAnswer) print(out io.Writer) error {
+	for _, who := range f.Missing {
+		fmt.Fprintf(out, "! %s\n", inTable(who))
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, s := range f.Story {
 		by := ""

@@ -18,10 +18,11 @@ func TestFind(t *testing.T) {
 		" hold "+aHold+": held next: paid, or given back at noon https://temporal.example/x", strings.Join(strings.Fields(got.out), " "))
 	require.JSONEq(t, story, run(t, Services{}, "find", "x", "--json").out)
 
-	d.answers["POST /v1/find"] = strings.NewReplacer(`"whole":true`, `"whole":false`, `"more":false`, `"more":true`).Replace(story)
+	d.answers["POST /v1/find"] = strings.NewReplacer(`"whole":true`, `"whole":false,"missing":["Temporal does not answer"]`, `"more":false`, `"more":true`).Replace(story)
 	got = run(t, Services{}, "find", "x")
 	require.Contains(t, got.out, "Older lines were not read")
 	require.Contains(t, got.out, "There is more")
+	require.True(t, strings.HasPrefix(got.out, "! Temporal does not answer\n"), got.out)
 }
 
 // That nothing is known must not look like a success, nor like knowing it for sure.

@@ -70,7 +70,11 @@ func (d *directory) Payments(_ context.Context, sku string, open *bool, limit in
 	return d.runs, []byte("next"), d.err
 }
 
-func (d *directory) Payment(_ context.Context, id string) (PaymentRun, bool, error) {
+func (d *directory) Payment(ctx context.Context, id string) (PaymentRun, bool, error) {
+	if d.silent {
+		<-ctx.Done()
+		return PaymentRun{}, false, ctx.Err()
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	run, ok := d.latest[id]

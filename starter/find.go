@@ -38,6 +38,8 @@ type finding struct {
 	story    []storyView // from the ledgers
 	marks    []storyView // from elsewhere
 	things   []thingView
+	missing  []string // who could not be asked, in words
+	unasked  error    // the answer when nothing is found without them
 }
 
 // postFind answers the story of whatever a person on call was told: a phone number, a
@@ -54,7 +56,7 @@ func (d *Door) postFind(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), findTimeout)
 	defer cancel()
-	find := &finding{d: d, seekFor: findSeek, whole: true, story: []storyView{}, things: []thingView{}}
+	find := &finding{d: d, seekFor: findSeek, whole: true, story: []storyView{}, things: []thingView{}, missing: []string{}}
 	if err := find.seek(ctx, term); err != nil {
 		return err
 	}
@@ -68,7 +70,12 @@ func (d *Door) postFind(w http.ResponseWriter, r *http.Request) error {
 	// In one instant a line of a ledger comes first: the rest follows from it.
 	story := append(find.story, find.marks...)
 	slices.SortStableFunc(story, func(a, b storyView) int { return cmp.Compare(a.At, b.At) })
-	return writeJSON(w, http.StatusOK, findView{Things: find.things, Story: story, Whole: find.whole, More: find.left, Now: stamp(time.Now())})
+	if len(find.things)+len(story) == 0 && find.unasked != nil {
+		return find.unasked // not known is not nothing
+	}
+	return writeJSON(w, http.StatusOK, findView{
+		Things: find.things, Story: story, Missing: find.missing, Whole: find.whole, More: find.left, Now: stamp(time.Now()),
+	})
 }
 
 func (f *finding) hold(id string)    { f.note(&f.holds, id) }
@@ -151,6 +158,10 @@ func linesOfEach(n int) int {
 }
 
 func (f *finding) seekIn(ctx context.Context, sku, term string, persons []string, most int) error {
+	// A ledger that was lost shows nothing, and what is rebuilt comes with the opening.
+	if _, _, err := f.d.gate.Snapshot(ctx, sku); err != nil && !f.isClosed(err) {
+		return err
+	}
 	lines, whole, err := f.d.gate.FindLines(ctx, sku, time.Time{}, most, func(l redis.LedgerLine) bool {
 		return l.PaymentRef == term || l.Verb == "stock" && (l.RefID == term || l.OtherID == term) || slices.Contains(persons, l.Person)
 	})
@@ -198,7 +209,7 @@ func (f *finding) tell(ctx context.Context) error {
 		var err error
 		switch {
 		case p < len(f.payments):
-			err = f.tellPayment(ctx, f.payments[p])
+			f.tellPayment(ctx, f.payments[p])
 			p++
 		case e < len(f.entries):
 			err = f.tellEntry(ctx, f.entries[e], spans)
@@ -208,9 +219,7 @@ func (f *finding) tell(ctx context.Context) error {
 			h++
 		default:
 			for _, id := range f.events {
-				if err := f.tellEvent(ctx, id); err != nil {
-					return err
-				}
+				f.tellEvent(ctx, id)
 			}
 			return f.tellLedgers(ctx, spans)
 		}

@@ -14,9 +14,15 @@ import (
 	"holdfast/redis"
 )
 
+func (h *house) askFind(term string) answer {
+	h.t.Helper()
+	h.door.skus.gate = &fewSKUs{Gate: h.gate, skus: []string{h.sku}} // other tests close SKUs of theirs
+	return h.call("POST", "/v1/find", map[string]any{"term": term})
+}
+
 func (h *house) find(term string) findView {
 	h.t.Helper()
-	a := h.call("POST", "/v1/find", map[string]any{"term": term})
+	a := h.askFind(term)
 	require.Equal(h.t, http.StatusOK, a.status, a.body)
 	var v findView
 	a.into(h.t, &v)
@@ -106,6 +112,56 @@ func TestFindByPayment(t *testing.T) {
 	require.Contains(t, v.Things[0].Next, "holdfast refunds settle")
 	require.Equal(t, id, v.Story[0].ID, "it came first")
 	require.Equal(t, contract.CauseLate, v.Story[0].Reason)
+}
+
+// While a SKU is closed nobody knows what it knows: that nothing was found says nothing.
+func TestFindWhileASKUIsClosed(t *testing.T) {
+	h := newHouse(t, 1)
+	customer := "customer of " + h.sku
+	hold := h.askHold("key-1", "customer", customer).hold(t)
+	require.NoError(t, shared.HSet(t.Context(), "hf:{"+h.sku+"}:stock", "fence", "another server").Err())
+	for _, term := range []string{"somebody else of " + h.sku, "+1 202 555 0103", contract.HoldID(h.sku, make([]byte, contract.IDTailBytes))} {
+		a := h.askFind(term)
+		require.Equal(t, http.StatusServiceUnavailable, a.status, "%s: %s", term, a.body)
+		require.Contains(t, a.problem(t).Detail, "SKU "+h.sku+" is closed")
+		require.NotEmpty(t, a.header.Get("Retry-After"))
+	}
+	h.eventually("it is checked", func() bool {
+		h.wf.mu.Lock()
+		defer h.wf.mu.Unlock()
+		return len(h.wf.checked) > 0
+	})
+	// What its ledger tells is told, with what is missing.
+	for _, term := range []string{customer, hold.HoldID} {
+		v := h.find(term)
+		require.Equal(t, []string{"units taken: 1", "its workflow holds it: 1"}, v.whats(h.sku), term)
+		require.Len(t, v.Missing, 1)
+		require.Contains(t, v.Missing[0], h.sku)
+	}
+}
+
+// What Redis knows is told in time also when Temporal gives no answer, or no worker.
+func TestFindWithoutTemporal(t *testing.T) {
+	h := newHouse(t, 1)
+	hold, ref := h.hold(), "pay of "+h.sku
+	h.buys(hold.HoldID, ref)
+	h.dir.silent = true
+	began := time.Now()
+	v := h.find(ref)
+	require.Less(t, time.Since(began), 2*statusTimeout, "it was asked once")
+	require.Equal(t, []string{hold.HoldID}, v.ids())
+	require.Equal(t, []string{silentTemporal}, v.Missing)
+
+	h.dir.silent = false
+	id := contract.PaymentID(hold.HoldID, "pay-late")
+	h.dir.lasts(PaymentRun{ID: id, RunID: "run", SKU: h.sku, State: contract.PaymentParked, StartedAt: paidAt})
+	h.wf.set(func() { h.wf.down = true })
+	v = h.find(id)
+	require.Equal(t, []string{id}, v.ids())
+	require.Equal(t, contract.PaymentParked, v.Things[0].State)
+	require.Equal(t, []string{silentWorker}, v.Missing)
+	a := h.askFind(contract.EventID("a", contract.EventTest, ""))
+	require.Equal(t, http.StatusServiceUnavailable, a.status, "not known is not nothing")
 }
 
 func TestFindRefusesWhatIsNoTerm(t *testing.T) {

@@ -11,15 +11,16 @@ import (
 	"holdfast/redis"
 )
 
-// findView is what a term stands for, and what happened, in the order of time. Whole
-// is false when older lines of a ledger were not read, More when only the first things
-// are shown.
+// findView is what a term stands for, and what happened, in the order of time. Missing
+// says who could not be asked. Whole is false when older lines of a ledger were not
+// read, More when only the first things are shown.
 type findView struct {
-	Things []thingView `json:"things"`
-	Story  []storyView `json:"story"`
-	Whole  bool        `json:"whole"`
-	More   bool        `json:"more"`
-	Now    string      `json:"now"`
+	Things  []thingView `json:"things"`
+	Story   []storyView `json:"story"`
+	Missing []string    `json:"missing"`
+	Whole   bool        `json:"whole"`
+	More    bool        `json:"more"`
+	Now     string      `json:"now"`
 }
 
 // thingView is a hold, an entry, a payment or an event as it is now. Next says what
@@ -63,7 +64,7 @@ func (d *Door) uiURL(workflowID string) string {
 
 func (f *finding) tellHold(ctx context.Context, id string, spans map[string]time.Time) error {
 	out, err := f.d.readHold(ctx, id)
-	if isProblem(err, unknownHold) {
+	if isProblem(err, unknownHold) || f.onlyLedger(err, spans) {
 		return nil
 	}
 	if err != nil {
@@ -72,14 +73,8 @@ func (f *finding) tellHold(ctx context.Context, id string, spans map[string]time
 	h := out.Hold
 	f.entry(h.EntryID)
 	for _, ref := range append([]string{h.PaymentRef}, h.Refunded...) {
-		if ref == "" {
-			continue
-		}
-		id := contract.PaymentID(h.ID, ref)
-		if _, known, err := f.d.directory.Payment(ctx, id); err != nil {
-			return err
-		} else if known {
-			f.payment(id)
+		if ref != "" {
+			f.paymentIfKnown(ctx, contract.PaymentID(h.ID, ref))
 		}
 	}
 	for _, line := range linesOf(h) {
@@ -89,6 +84,18 @@ func (f *finding) tellHold(ctx context.Context, id string, spans map[string]time
 	f.at(h.SentAt, h.SKU, h.ID, "the provider has sent the text")
 	f.thing("hold", h.ID, h.SKU, string(h.State), f.d.nextOfHold(h))
 	return nil
+}
+
+// paymentIfKnown notes a payment that has a workflow: most never needed one.
+func (f *finding) paymentIfKnown(ctx context.Context, id string) {
+	known := false
+	f.asks(ctx, silentTemporal, func(ctx context.Context) (err error) {
+		_, known, err = f.d.directory.Payment(ctx, id)
+		return err
+	})
+	if known {
+		f.payment(id)
+	}
 }
 
 func (d *Door) nextOfHold(h redis.Hold) string {
@@ -121,6 +128,9 @@ func (f *finding) tellEntry(ctx context.Context, id string, spans map[string]tim
 		return err
 	}
 	e, known, err := f.d.gate.ReadEntry(ctx, sku, id)
+	if f.onlyLedger(err, spans) {
+		return nil
+	}
 	if err != nil || !known {
 		return err
 	}
@@ -147,21 +157,30 @@ func nextOfEntry(e redis.Entry) string {
 	return "nothing: " + string(e.State)
 }
 
-func (f *finding) tellPayment(ctx context.Context, id string) error {
-	v, err := f.d.readRefund(ctx, id)
-	if isProblem(err, unknownHold) {
-		return nil
-	}
-	if err != nil {
+func (f *finding) tellPayment(ctx context.Context, id string) {
+	var run PaymentRun
+	known := false
+	f.asks(ctx, silentTemporal, func(ctx context.Context) (err error) {
+		run, known, err = f.d.directory.Payment(ctx, id)
 		return err
+	})
+	if !known {
+		return
 	}
+	v := viewRefund(run, contract.PaymentStatus{State: run.State})
+	f.asks(ctx, silentWorker, func(ctx context.Context) error {
+		full, err := f.d.readRefund(ctx, id)
+		if err == nil {
+			v = full
+		}
+		return err
+	})
 	f.hold(v.HoldID)
 	f.marks = append(f.marks, storyView{At: v.CreatedAt, SKU: v.SKU, ID: id, What: "money that met no live hold got an owner", Reason: v.Cause})
 	if v.ClosedAt != "" {
 		f.marks = append(f.marks, storyView{At: v.ClosedAt, SKU: v.SKU, ID: id, What: "the payment is " + v.State, Reason: v.Reference})
 	}
 	f.thing("payment", id, v.SKU, v.State, nextOfPayment(v))
-	return nil
 }
 
 func nextOfPayment(v refundView) string {
@@ -178,13 +197,19 @@ func nextOfPayment(v refundView) string {
 	return "the payment provider pays it back; it is asked until it does"
 }
 
-func (f *finding) tellEvent(ctx context.Context, id string) error {
-	e, err := f.d.readEvent(ctx, id)
-	if isProblem(err, unknownEvent) {
-		return nil
-	}
-	if err != nil {
+func (f *finding) tellEvent(ctx context.Context, id string) {
+	var e tellingView
+	known := false
+	f.asks(ctx, silentWorker, func(ctx context.Context) (err error) {
+		e, err = f.d.readEvent(ctx, id)
+		known = err == nil
+		if isProblem(err, unknownEvent) {
+			err = nil
+		}
 		return err
+	})
+	if !known {
+		return
 	}
 	next := "nothing: " + e.State
 	switch e.State {
@@ -197,7 +222,6 @@ func (f *finding) tellEvent(ctx context.Context, id string) error {
 	if e.HappenedAt != "" {
 		f.marks = append(f.marks, storyView{At: e.HappenedAt, ID: e.Subject, What: "the shop is told: " + e.Type, Reason: e.Reason})
 	}
-	return nil
 }
 
 // happened adds a line of a ledger.
