@@ -32,7 +32,7 @@ type RebuildGate interface {
 	RebuildHold(ctx context.Context, sku string, h redis.RebuiltHold) (redis.Base, error)
 	RebuildClaims(ctx context.Context, sku string, holds map[string]redis.Hold, entries map[string]redis.Entry) error
 	RebuildOpen(ctx context.Context, sku string, t redis.Totals) (redis.Base, error)
-	NoteOrder(ctx context.Context, print, holdID string) error
+	NoteHold(ctx context.Context, holdID string, prints ...string) error
 	RestorePayment(ctx context.Context, holdID, paymentRef string) error
 	SettlePayment(ctx context.Context, holdID, paymentRef, reference string) (redis.PaymentOwner, error)
 }

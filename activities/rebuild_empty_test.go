@@ -85,7 +85,7 @@ func TestAnEmptiedRedisIsRebuilt(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, int64(place+1), e.Position)
 	}
-	holds, err := s.gate.HoldsOfOrder(t.Context(), "print of order of ann")
+	holds, err := s.gate.HoldsNamed(t.Context(), "print of order of ann")
 	require.NoError(t, err)
 	require.Equal(t, []string{annHas}, holds)
 	whose, err := s.gate.HoldOfPayment(t.Context(), "pay_"+sold)

@@ -85,8 +85,8 @@ func (r *rebuild) merge(ctx context.Context, s contract.HoldStatus, ended, retak
 			return err
 		}
 	}
-	if s.OrderRef != "" && r.OrderPrint != nil {
-		if err := r.gate.NoteOrder(ctx, r.OrderPrint(s.OrderRef), s.HoldID); err != nil {
+	if r.Names != nil {
+		if err := r.gate.NoteHold(ctx, s.HoldID, r.Names(s)...); err != nil {
 			return err
 		}
 	}

@@ -76,8 +76,8 @@ type Passes struct {
 	// AuditAge is how old a sale must be before the book counts it as audited: more
 	// than Temporal's lists may be behind.
 	AuditAge time.Duration
-	// OrderPrint is what the gate keeps of an order of the shop's.
-	OrderPrint func(orderRef string) string
+	// Names are what the gate keeps of the names by which the shop asks for a hold.
+	Names func(s contract.HoldStatus) []string
 
 	looking atomic.Int32 // passes under way
 	rung    rung

@@ -151,7 +151,7 @@ func (s *shelf) passes() (*testsuite.TestActivityEnvironment, *Passes) {
 		Guard: Guard{Waker: s}, Gate: s.gate, Books: s, Owners: s, Payments: s, Payloads: plain(s.t), Lease: 2 * time.Second, Grace: time.Minute,
 		Closed: func(replID string) RebuildGate { return s.gate.Rebuilding(replID) }, Epochs: s,
 		Drift: func(_ string, units int64) { s.drift = units }, LedgerFault: s.ledgerFault,
-		AuditAge: s.auditAge, OrderPrint: func(ref string) string { return "print of " + ref },
+		AuditAge: s.auditAge, Names: func(s contract.HoldStatus) []string { return []string{"print of " + s.OrderRef} },
 	}
 	env.RegisterActivity(passes)
 	return env, passes

@@ -135,6 +135,23 @@ func (r *Ring) Fingerprint(text string) string {
 // OrderPrint is what a store keeps of an order of the shop's.
 func (r *Ring) OrderPrint(orderRef string) string { return r.Fingerprint("order:" + orderRef) }
 
+// CustomerPrint is what a store keeps of a customer of the shop's.
+func (r *Ring) CustomerPrint(customer string) string { return r.Fingerprint("customer:" + customer) }
+
+// NamesOf are the prints of the names by which the shop will ask for a hold: its order,
+// and its customer where the person on its record is not made of that name but of a
+// phone number. The customer of a link is an entry, which leads to its holds itself.
+func (r *Ring) NamesOf(s contract.HoldStatus) []string {
+	var prints []string
+	if s.OrderRef != "" {
+		prints = append(prints, r.OrderPrint(s.OrderRef))
+	}
+	if s.EntryID == "" && s.Customer != "" && s.Person != r.PersonOfCustomer(s.Customer) {
+		prints = append(prints, r.CustomerPrint(s.Customer))
+	}
+	return prints
+}
+
 const (
 	tokenVersion = 1
 	tokenMAC     = 16

@@ -279,6 +279,17 @@ func TestPersons(t *testing.T) {
 	require.NotEqual(t, phone, otherPerson.PersonOfPhone("+31612345678"))
 }
 
+func TestNamesOfAHold(t *testing.T) {
+	r := ring(t)
+	byName := contract.HoldStatus{Customer: "ada", Person: r.PersonOfCustomer("ada")}
+	require.Empty(t, r.NamesOf(byName), "her person says it")
+	byPhone := contract.HoldStatus{Customer: "ada", Person: r.PersonOfPhone("+31612345678"), OrderRef: "ada"}
+	require.Equal(t, []string{r.OrderPrint("ada"), r.CustomerPrint("ada")}, r.NamesOf(byPhone))
+	require.NotEqual(t, r.OrderPrint("ada"), r.CustomerPrint("ada"))
+	link := contract.HoldStatus{Customer: "entry_x", EntryID: "entry_x", Person: byPhone.Person}
+	require.Empty(t, r.NamesOf(link))
+}
+
 func TestHoldIDsOfCallers(t *testing.T) {
 	r := ring(t)
 	id := r.HoldID("CHAIR", "shop", "key-1")

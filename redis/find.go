@@ -13,25 +13,31 @@ import (
 // What a person on call asks for: who is meant by a reference, and what happened.
 // Plain reads, also while a gate is closed.
 
-// NoteOrder remembers that a hold is for an order of the shop's, for as long as sales
-// are kept. print stands for the order; the order itself is not stored. ErrUnavailable.
-func (g *Gate) NoteOrder(ctx context.Context, print, holdID string) error {
+// NoteHold remembers by which of the shop's own names a hold will be asked for, such as
+// its order, for as long as sales are kept. Prints stand for the names, which are not
+// stored. ErrUnavailable.
+func (g *Gate) NoteHold(ctx context.Context, holdID string, prints ...string) error {
+	if len(prints) == 0 {
+		return nil
+	}
 	_, err := g.rdb.Pipelined(ctx, func(p goredis.Pipeliner) error {
-		p.SAdd(ctx, keyOrder+print, holdID)
-		p.Expire(ctx, keyOrder+print, g.opts.SaleRetention)
+		for _, print := range prints {
+			p.SAdd(ctx, keyNamed+print, holdID)
+			p.Expire(ctx, keyNamed+print, g.opts.SaleRetention)
+		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("%w: note an order: %w", ErrUnavailable, err)
+		return fmt.Errorf("%w: note a hold: %w", ErrUnavailable, err)
 	}
 	return nil
 }
 
-// HoldsOfOrder answers the holds of an order, in no order. ErrUnavailable.
-func (g *Gate) HoldsOfOrder(ctx context.Context, print string) ([]string, error) {
-	ids, err := g.rdb.SMembers(ctx, keyOrder+print).Result()
+// HoldsNamed answers the holds of a name, in no order. ErrUnavailable.
+func (g *Gate) HoldsNamed(ctx context.Context, print string) ([]string, error) {
+	ids, err := g.rdb.SMembers(ctx, keyNamed+print).Result()
 	if err != nil {
-		return nil, fmt.Errorf("%w: holds of an order: %w", ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: holds by a name: %w", ErrUnavailable, err)
 	}
 	return ids, nil
 }

@@ -80,12 +80,12 @@ func TestWhoIsMeant(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, hold, found)
 
-	require.NoError(t, f.g.NoteOrder(t.Context(), order, hold))
-	require.NoError(t, f.g.NoteOrder(t.Context(), order, hold), "a repeat is the same")
-	holds, err := f.g.HoldsOfOrder(t.Context(), order)
+	require.NoError(t, f.g.NoteHold(t.Context(), hold, order, order+" again"))
+	require.NoError(t, f.g.NoteHold(t.Context(), hold, order, order+" again"), "a repeat is the same")
+	holds, err := f.g.HoldsNamed(t.Context(), order)
 	require.NoError(t, err)
 	require.Equal(t, []string{hold}, holds)
-	left, err := f.g.rdb.PTTL(t.Context(), keyOrder+order).Result()
+	left, err := f.g.rdb.PTTL(t.Context(), keyNamed+order).Result()
 	require.NoError(t, err)
 	require.InDelta(t, testOptions().SaleRetention, left, float64(time.Minute), "kept as long as a sale")
 }

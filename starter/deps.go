@@ -33,8 +33,8 @@ type Gate interface {
 	FindLines(ctx context.Context, sku string, since time.Time, most int, match func(redis.LedgerLine) bool) (lines []redis.LedgerLine, whole bool, err error)
 	LiveEntries(ctx context.Context, person string, skus []string) (map[string]string, error)
 	HoldOfPayment(ctx context.Context, paymentRef string) (holdID string, err error)
-	NoteOrder(ctx context.Context, print, holdID string) error
-	HoldsOfOrder(ctx context.Context, print string) ([]string, error)
+	NoteHold(ctx context.Context, holdID string, prints ...string) error
+	HoldsNamed(ctx context.Context, print string) ([]string, error)
 	ReadStatement(ctx context.Context, sku string) (redis.Statement, bool, error)
 	RegisterSKU(ctx context.Context, sku string) (owner string, err error)
 	LookupSKU(ctx context.Context, number string) (sku string, whole bool, err error)

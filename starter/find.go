@@ -117,13 +117,15 @@ func (f *finding) seekWords(ctx context.Context, term string) error {
 		return err
 	}
 	f.hold(hold)
-	holds, err := f.d.gate.HoldsOfOrder(ctx, f.d.keys.OrderPrint(term))
-	if err != nil {
-		return err
-	}
-	slices.Sort(holds)
-	for _, id := range holds {
-		f.hold(id)
+	for _, print := range []string{f.d.keys.OrderPrint(term), f.d.keys.CustomerPrint(term)} {
+		holds, err := f.d.gate.HoldsNamed(ctx, print)
+		if err != nil {
+			return err
+		}
+		slices.Sort(holds)
+		for _, id := range holds {
+			f.hold(id)
+		}
 	}
 	skus, err := f.d.skus.all(ctx)
 	if err != nil {
@@ -190,14 +192,12 @@ func (f *finding) thingOf(id string) {
 	}
 }
 
-// noteOrder lets the order of a hold be found. That it could not be is no reason to
-// refuse a hold that has been promised.
-func (d *Door) noteOrder(ctx context.Context, in contract.HoldInput) {
-	if in.OrderRef == "" {
-		return
-	}
-	if err := d.gate.NoteOrder(ctx, d.keys.OrderPrint(in.OrderRef), in.HoldID); err != nil {
-		d.log.Warn("a hold will not be found by its order", "error", err)
+// noteNames lets a hold be found by its order and its customer. That it could not be
+// noted is no reason to refuse a hold that has been promised.
+func (d *Door) noteNames(ctx context.Context, in contract.HoldInput) {
+	names := d.keys.NamesOf(contract.HoldStatus{Customer: in.Customer, OrderRef: in.OrderRef, Person: in.Person, EntryID: in.EntryID})
+	if err := d.gate.NoteHold(ctx, in.HoldID, names...); err != nil {
+		d.log.Warn("a hold will not be found by the shop's names", "error", err)
 	}
 }
 

@@ -92,6 +92,12 @@ func TestFindByTheShopsOwnWords(t *testing.T) {
 	require.Equal(t, []string{a.HoldID}, h.find(customer).ids())
 	require.Equal(t, "paid, or given back at "+a.ExpiresAt, h.find(a.HoldID).Things[0].Next)
 
+	// A phone number makes the person, and still the shop asks for its customer.
+	texted := "texted " + customer
+	c := h.askHold("key-3", "customer", texted, "customer_phone", "+12025550144").hold(t)
+	require.Equal(t, []string{c.HoldID}, h.find(texted).ids())
+	require.Equal(t, []string{c.HoldID}, h.find("+12025550144").ids())
+
 	h.event("restock", "delivery "+h.sku, map[string]any{"units": 3})
 	v := h.find("delivery " + h.sku)
 	require.Empty(t, v.Things)

@@ -92,7 +92,7 @@ func (d *Door) postHold(w http.ResponseWriter, r *http.Request) error {
 	status := http.StatusOK
 	if taken.now {
 		status = http.StatusCreated
-		d.noteOrder(ctx, in)
+		d.noteNames(ctx, in)
 	}
 	if !taken.now && !slices.Equal(linesOf(taken.out.Hold), req.Lines) {
 		return problem(idempotencyKeyReused, "this Idempotency-Key made hold %s of other lines; use a new key for a new request", in.HoldID)

@@ -32,7 +32,7 @@ func newPasses(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch.
 		Guard: newGuard(cfg, l), Gate: gate, Books: l, Owners: c, Payments: l, SKUs: gate, Starter: l, Payloads: payloads,
 		Patience: passPatience, Lease: cfg.Gate.Lease, Grace: cfg.Hold.Grace, Drift: counts.Drift, LedgerFault: counts.LedgerFault,
 		Closed: func(replID string) activities.RebuildGate { return gate.Rebuilding(replID) }, Epochs: l,
-		AuditAge: cfg.Gate.AuditAge, OrderPrint: ring.OrderPrint,
+		AuditAge: cfg.Gate.AuditAge, Names: ring.NamesOf,
 	}
 }
 
