@@ -138,6 +138,9 @@ func (r *Ring) OrderPrint(orderRef string) string { return r.Fingerprint("order:
 // CustomerPrint is what a store keeps of a customer of the shop's.
 func (r *Ring) CustomerPrint(customer string) string { return r.Fingerprint("customer:" + customer) }
 
+// PaymentPrint is what a store keeps of a payment that was told for a hold.
+func (r *Ring) PaymentPrint(ref string) string { return r.Fingerprint("payment:" + ref) }
+
 // NamesOf are the prints of the names by which the shop will ask for a hold: its order,
 // and its customer where the person on its record is not made of that name but of a
 // phone number. The customer of a link is an entry, which leads to its holds itself.

@@ -17,13 +17,23 @@ import (
 // its order, for as long as sales are kept. Prints stand for the names, which are not
 // stored. ErrUnavailable.
 func (g *Gate) NoteHold(ctx context.Context, holdID string, prints ...string) error {
+	return g.note(ctx, holdID, g.opts.SaleRetention, prints)
+}
+
+// NotePaying remembers that a payment was told for a hold, for as long as ended holds
+// are kept: one that makes the sale has its owner on record. ErrUnavailable.
+func (g *Gate) NotePaying(ctx context.Context, holdID, print string) error {
+	return g.note(ctx, holdID, g.opts.RecordRetention, []string{print})
+}
+
+func (g *Gate) note(ctx context.Context, holdID string, keep time.Duration, prints []string) error {
 	if len(prints) == 0 {
 		return nil
 	}
 	_, err := g.rdb.Pipelined(ctx, func(p goredis.Pipeliner) error {
 		for _, print := range prints {
 			p.SAdd(ctx, keyNamed+print, holdID)
-			p.Expire(ctx, keyNamed+print, g.opts.SaleRetention)
+			p.Expire(ctx, keyNamed+print, keep)
 		}
 		return nil
 	})

@@ -88,4 +88,11 @@ func TestWhoIsMeant(t *testing.T) {
 	left, err := f.g.rdb.PTTL(t.Context(), keyNamed+order).Result()
 	require.NoError(t, err)
 	require.InDelta(t, testOptions().SaleRetention, left, float64(time.Minute), "kept as long as a sale")
+	require.NoError(t, f.g.NotePaying(t.Context(), hold, "print of "+ref))
+	holds, err = f.g.HoldsNamed(t.Context(), "print of "+ref)
+	require.NoError(t, err)
+	require.Equal(t, []string{hold}, holds)
+	left, err = f.g.rdb.PTTL(t.Context(), keyNamed+"print of "+ref).Result()
+	require.NoError(t, err)
+	require.InDelta(t, testOptions().RecordRetention, left, float64(time.Minute), "kept as long as a hold that has ended")
 }

@@ -18,7 +18,7 @@ const (
 	keySKUs     = "hf:skus"     // hash: SKU number → SKU; field mapWhole when it was read whole
 	keyIdem     = "hf:idem:"    // + caller and key: an idempotency record
 	keyPayment  = "hf:payment:" // + hash of a sealed reference: whose a payment is
-	keyNamed    = "hf:named:"   // + print of an order or a customer of the shop's: set of its holds
+	keyNamed    = "hf:named:"   // + print of an order, customer or payment of the shop's: set of its holds
 	mapWhole    = "*"
 	keyPrefix   = "hf:{"
 	keyTagClose = "}:"

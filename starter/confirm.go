@@ -64,6 +64,14 @@ func (d *Door) paymentRef(f *fields) string {
 // confirm asks the hold's workflow; when that has closed the record decides who
 // owns the money. A further round is for a hold that ended in between.
 func (d *Door) confirm(ctx context.Context, sku, id string, req contract.ConfirmRequest) (redis.HoldOutcome, error) {
+	out, err := d.confirmInTurn(ctx, sku, id, req)
+	if err != nil {
+		d.notePaying(ctx, id, req.PaymentRef) // of a sale the gate knows whose payment it is
+	}
+	return out, err
+}
+
+func (d *Door) confirmInTurn(ctx context.Context, sku, id string, req contract.ConfirmRequest) (redis.HoldOutcome, error) {
 	for range 3 {
 		out, ok, err := d.readWhole(ctx, sku, id)
 		if err != nil {

@@ -34,6 +34,7 @@ type Gate interface {
 	LiveEntries(ctx context.Context, person string, skus []string) (map[string]string, error)
 	HoldOfPayment(ctx context.Context, paymentRef string) (holdID string, err error)
 	NoteHold(ctx context.Context, holdID string, prints ...string) error
+	NotePaying(ctx context.Context, holdID, print string) error
 	HoldsNamed(ctx context.Context, print string) ([]string, error)
 	ReadStatement(ctx context.Context, sku string) (redis.Statement, bool, error)
 	RegisterSKU(ctx context.Context, sku string) (owner string, err error)

@@ -112,20 +112,8 @@ func (f *finding) seekWords(ctx context.Context, term string) error {
 	if e164, ok := normalisePhone(term, f.d.cfg.Phone.DefaultRegion); ok {
 		persons = append(persons, f.d.keys.PersonOfPhone(e164))
 	}
-	hold, err := f.d.gate.HoldOfPayment(ctx, term)
-	if err != nil {
+	if err := f.seekNames(ctx, term); err != nil {
 		return err
-	}
-	f.hold(hold)
-	for _, print := range []string{f.d.keys.OrderPrint(term), f.d.keys.CustomerPrint(term)} {
-		holds, err := f.d.gate.HoldsNamed(ctx, print)
-		if err != nil {
-			return err
-		}
-		slices.Sort(holds)
-		for _, id := range holds {
-			f.hold(id)
-		}
 	}
 	skus, err := f.d.skus.all(ctx)
 	if err != nil {
@@ -189,15 +177,6 @@ func (f *finding) thingOf(id string) {
 		f.hold(id)
 	case strings.HasPrefix(id, contract.EntryPrefix):
 		f.entry(id)
-	}
-}
-
-// noteNames lets a hold be found by its order and its customer. That it could not be
-// noted is no reason to refuse a hold that has been promised.
-func (d *Door) noteNames(ctx context.Context, in contract.HoldInput) {
-	names := d.keys.NamesOf(contract.HoldStatus{Customer: in.Customer, OrderRef: in.OrderRef, Person: in.Person, EntryID: in.EntryID})
-	if err := d.gate.NoteHold(ctx, in.HoldID, names...); err != nil {
-		d.log.Warn("a hold will not be found by the shop's names", "error", err)
 	}
 }
 

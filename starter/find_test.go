@@ -170,6 +170,33 @@ func TestFindWithoutTemporal(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, a.status, "not known is not nothing")
 }
 
+// A payment that has made no sale leads to the hold that it was told for.
+func TestFindByAPaymentThatMadeNoSale(t *testing.T) {
+	h := newHouse(t, 1)
+	hold := h.hold()
+	path := "/v1/holds/" + hold.HoldID
+	started, other, failed := "started-"+h.sku, "other-"+h.sku, "failed-"+h.sku
+	require.Equal(t, http.StatusOK, h.call("POST", path+"/checkout", map[string]any{"payment_ref": started, "amount": 100, "currency": "EUR"}).status)
+	require.Equal(t, http.StatusOK, h.call("POST", path+"/payment-failed", map[string]any{"payment_ref": failed, "final": false}).status)
+	h.wf.set(func() {
+		h.wf.onConfirm = func(context.Context, contract.ConfirmRequest) (contract.ConfirmResult, error) {
+			return contract.ConfirmResult{Outcome: contract.ConfirmAmountMismatch}, nil
+		}
+	})
+	require.Equal(t, amountMismatch, h.call("POST", path+"/confirm", map[string]any{"payment_ref": other, "amount": 99, "currency": "EUR"}).problem(t).Code)
+	for _, ref := range []string{started, other, failed} {
+		require.Equal(t, []string{hold.HoldID}, h.find(ref).ids(), ref)
+	}
+
+	// Money that met no hold has a Payment and nothing else.
+	stray := "stray-" + h.sku
+	h.door.notePaying(t.Context(), "no hold of ours", stray)
+	id := contract.PaymentID("no hold of ours", stray)
+	h.wf.set(func() { h.wf.statuses[id] = contract.PaymentStatus{PaymentID: id, State: contract.PaymentParked} })
+	h.dir.lasts(PaymentRun{ID: id, RunID: "run", State: contract.PaymentParked, StartedAt: paidAt})
+	require.Equal(t, []string{id}, h.find(stray).ids())
+}
+
 func TestFindRefusesWhatIsNoTerm(t *testing.T) {
 	h := newHouse(t, 0)
 	require.Equal(t, validationFailed, h.call("POST", "/v1/find", map[string]any{}).problem(t).Code)

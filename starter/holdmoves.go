@@ -49,6 +49,7 @@ func (d *Door) postCheckout(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	d.notePaying(r.Context(), out.Hold.ID, started.PaymentRef)
 	out, err = d.move(r.Context(), out.Hold, contract.SignalPaymentStarted, started, func(h redis.Hold) bool {
 		return h.Extended || !h.State.Live() || clocks.ExtensionSeconds == 0
 	})
@@ -85,6 +86,7 @@ func (d *Door) postPaymentFailed(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	d.notePaying(ctx, out.Hold.ID, failed.PaymentRef)
 	switch {
 	case failed.Final:
 		out, err = d.end(ctx, out, contract.SignalPaymentFailed, failed, contract.ReasonPaymentFailed, callerOf(ctx))

@@ -79,11 +79,13 @@ func (d *Door) happened(ctx context.Context, h stripe.Happening, view *stripeVie
 	}
 	switch h.Kind {
 	case stripe.Started:
+		d.notePaying(ctx, h.HoldID, h.Ref)
 		return d.tell(ctx, h.HoldID, contract.SignalPaymentStarted,
 			contract.PaymentStarted{PaymentRef: h.Ref, Amount: amount, Currency: currency}, view)
 	case stripe.Succeeded:
 		return d.paidAtStripe(ctx, h, contract.ConfirmRequest{PaymentRef: h.Ref, Amount: amount, Currency: currency}, view)
 	case stripe.Failed:
+		d.notePaying(ctx, h.HoldID, h.Ref)
 		return d.failedAtStripe(ctx, h, view)
 	case stripe.RefundSettled:
 		return d.tell(ctx, h.PaymentID, contract.SignalRefundSettled, contract.RefundSettled{Reference: h.Reference, Actor: stripeActor}, view)
@@ -201,6 +203,7 @@ func (d *Door) unmatched(ctx context.Context, h stripe.Happening, why string, vi
 		view.Outcome, view.PaymentID = s.State, in.PaymentID
 		return nil
 	}
+	d.notePaying(ctx, hold, h.Ref)
 	d.recordUnmatched(h, in.PaymentID, why)
 	return d.park(ctx, in, view)
 }
