@@ -82,6 +82,10 @@ type passAnswer struct {
 	Closed      bool     `json:"closed"`
 	Found       int      `json:"found"`
 	Repaired    int      `json:"repaired"`
+	Owners      int      `json:"owners"`
+	Missing     int      `json:"missing"`
+	DriftUnits  int64    `json:"drift_units"`
+	CheckedAt   string   `json:"checked_at"`
 	Differences []string `json:"differences"`
 	Alarms      []string `json:"alarms"`
 	body        []byte

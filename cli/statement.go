@@ -13,9 +13,10 @@ func (a *app) statement() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "statement SKU", Short: "Show the books of a SKU and whether they add up",
-		Long: `Show what came in, what was sold and what is left of a SKU, and whether counters,
-records and ledger agree. The exit code is 1 when they do not, or when units are
-promised that are not there.
+		Long: `Show what came in, what was sold and what is left of a SKU, whether counters, records
+and ledger agree, and what the last pass found of the owners of its units. The exit
+code is 1 when they do not agree, when units are promised that are not there, or when
+the pass has an alarm.
 
 ` + accessByName,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: completeSKU,
@@ -63,7 +64,8 @@ type statementAnswer struct {
 		Whole bool    `json:"whole"`
 		From  *string `json:"from"`
 	} `json:"ledger"`
-	AsOf string `json:"as_of"`
+	Pass *passAnswer `json:"pass"`
+	AsOf string      `json:"as_of"`
 }
 
 func (s statementAnswer) print(w io.Writer) error {
@@ -99,6 +101,11 @@ func (s statementAnswer) print(w io.Writer) error {
 		drift += fmt.Sprintf("%s %d, by %s %d", d.Part, d.Counter, d.Against, d.Adds)
 	}
 	fmt.Fprintf(t, "drift\t%s\n", drift)
+	pass := "none that ended in the last hour is known"
+	if p := s.Pass; p != nil {
+		pass = fmt.Sprintf("%s: %d differences, %d mended, %d of %d owners missing, gate and owners %d units apart", p.CheckedAt, p.Found, p.Repaired, p.Missing, p.Owners, p.DriftUnits)
+	}
+	fmt.Fprintf(t, "last pass\t%s\n", pass)
 	extent := "all"
 	if !s.Ledger.Whole {
 		extent = "the newest"

@@ -10,15 +10,19 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"holdfast/contract"
 )
 
-// screenful is how many SKUs are shown unless all are asked for.
-const screenful = 30
+const (
+	screenful     = 30              // SKUs that are shown unless all are asked for
+	statusTimeout = 5 * time.Second // of all that is asked, side by side
+)
 
 // Exit codes of status, as monitoring plug-ins use them.
 const (
@@ -35,9 +39,12 @@ func (a *app) status() *cobra.Command {
 come first.
 
 Exit code 0: all is well. 1: a person should look: money that only a person can pay
-back, events that the shop did not take. 2: units or money are at stake, or it cannot
-be told: a closed gate, a tripwire that rings (a shortfall, a ledger that does not add
-up), no answer of the door, Redis or Temporal.
+back, a payment of another amount than was announced, events that the shop did not
+take, a pass that failed, a SKU that was rebuilt in the last hour. 2: units or money
+are at stake, or it cannot be told: a closed gate, a tripwire that rings (a shortfall,
+a ledger that does not add up), an alarm of the last pass or units that it did not
+mend, no worker or one that does not keep up, no answer of the door, Redis or
+Temporal. It takes at most some five seconds.
 
 ` + accessByName,
 		Args: cobra.NoArgs,
@@ -46,7 +53,7 @@ up), no answer of the door, Redis or Temporal.
 			if err != nil {
 				return err
 			}
-			s := readOverview(cmd.Context(), d)
+			s := readOverview(cmd.Context(), d, statusTimeout)
 			show := func(w io.Writer) error { return s.print(w, all) }
 			if asJSON {
 				show = func(w io.Writer) error { return writeJSON(w, s) }
@@ -90,33 +97,43 @@ func (o *overview) attend(exit int, format string, args ...any) {
 	o.Attention = append(o.Attention, fmt.Sprintf(format, args...))
 }
 
-// readOverview goes on after a failure: what answers is worth more in trouble.
-func readOverview(ctx context.Context, d *door) *overview {
+// readOverview asks for everything side by side, and goes on without what fails: what
+// answers is worth more in trouble.
+func readOverview(ctx context.Context, d *door, within time.Duration) *overview {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	o := &overview{Door: d.base, Attention: []string{}}
-	if rows, err := stockRows(ctx, d); err != nil {
-		o.attend(statusGrave, "the SKUs are not known: %s", oneLine(err))
+	var asks sync.WaitGroup
+	var stock []json.RawMessage
+	var looks attentionAnswer
+	var noStock, noRefunds, noEvents, noLooks error
+	asks.Go(func() { stock, noStock = stockRows(ctx, d) })
+	asks.Go(func() {
+		o.Refunds, noRefunds = listRows(ctx, d, "/v1/refunds", url.Values{"limit": {mostRows}, "open": {"true"}}, "refunds")
+	})
+	asks.Go(func() { o.Events, noEvents = eventRows(ctx, d, contract.EventParked) })
+	asks.Go(func() { looks, noLooks = readAttention(ctx, d) })
+	asks.Wait()
+
+	whyUnknown := func(err error, silent string) string { return whyUnknown(err, silent, within) }
+	if noLooks != nil {
+		o.attend(statusGrave, "what waits for a person is not known: %s", whyUnknown(noLooks, ""))
+	}
+	for _, l := range looks.Data {
+		o.look(l)
+	}
+	redis, temporal := looks.silent("Redis", looks.Redis), looks.silent("Temporal", looks.Temporal)
+	if noStock != nil {
+		o.attend(statusGrave, "the SKUs are not known: %s", whyUnknown(noStock, redis))
 	} else {
-		o.skus(rows)
+		o.skus(stock)
 	}
-	var err error
-	if o.Refunds, err = listRows(ctx, d, "/v1/refunds", url.Values{"limit": {mostRows}, "open": {"true"}}, "refunds"); err != nil {
-		o.attend(statusGrave, "the open refunds are not known: %s", oneLine(err))
+	if noRefunds != nil {
+		o.attend(statusGrave, "the open refunds are not known: %s", whyUnknown(noRefunds, temporal))
 	}
-	for _, row := range o.Refunds {
-		r, err := readRefund(row)
-		switch {
-		case err != nil:
-			o.attend(statusGrave, "%s", oneLine(err))
-		case r.State == contract.PaymentParked:
-			o.attend(statusLook, "%s is parked (%s): find out whose money it is, then holdfast refunds settle", r.PaymentID, r.Cause)
-		case r.ByHand != "":
-			o.attend(statusLook, "%s: only a person can pay it back: %s", r.PaymentID, r.ByHand)
-		case r.ClosedAt != "":
-			o.attend(statusLook, "%s was ended by hand with the money still owed: confirm its payment again", r.PaymentID)
-		}
-	}
-	if o.Events, err = eventRows(ctx, d, contract.EventParked); err != nil {
-		o.attend(statusGrave, "the parked events are not known: %s", oneLine(err))
+	o.refunds()
+	if noEvents != nil {
+		o.attend(statusGrave, "the parked events are not known: %s", whyUnknown(noEvents, temporal))
 	} else if n := len(o.Events); n > 0 {
 		o.attend(statusLook, "%d events were given up: holdfast events parked shows them, holdfast events retry --all delivers them afresh", n)
 	}

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,13 +18,16 @@ import (
 // onCallDoor answers paths as they were put; any other call is 503.
 type onCallDoor struct {
 	answers map[string]string // method, space, path
+	mu      sync.Mutex
 	asked   []string
 	bodies  []string
 }
 
 func (d *onCallDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	d.mu.Lock()
 	d.asked, d.bodies = append(d.asked, r.Method+" "+r.URL.Path), append(d.bodies, string(body))
+	d.mu.Unlock()
 	said, ok := d.answers[r.Method+" "+r.URL.Path]
 	if !ok {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -42,6 +47,7 @@ func newOnCallDoor(t *testing.T, answers map[string]string) *onCallDoor {
 }
 
 const (
+	wellDoor = `{"data":[],"redis":"open","temporal":"open"}`
 	noRows   = `{"data":[],"next_cursor":null}`
 	goodSKU  = `{"sku":"CHAIR","title":"Oak","state":"available","on_hand":9,"held":2,"offered":0,"available":7,"open_to_all":7,"sold":1,"returned":0,"waiting":0,"shortfall":0}`
 	shortSKU = `{"sku":"SHORT","state":"sold_out","on_hand":1,"held":3,"offered":0,"available":-2,"open_to_all":0,"sold":1,"waiting":0,"shortfall":2,"rings":["shortfall"]}`
@@ -81,7 +87,7 @@ func TestStatusSaysHowEverythingIs(t *testing.T) {
 		"what is no stock at all": {rowsOf(`7`), noRows, noRows, 2, []string{"is no stock"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answers := map[string]string{}
+			answers := map[string]string{"GET /v1/attention": wellDoor}
 			for path, said := range map[string]string{"GET /v1/stock": c.stock, "GET /v1/refunds": c.refunds, "GET /v1/events": c.events} {
 				if said != "" {
 					answers[path] = said
@@ -115,7 +121,7 @@ func TestStatusPutsTroubleFirst(t *testing.T) {
 	for range 40 {
 		rows = append(rows, goodSKU)
 	}
-	newOnCallDoor(t, map[string]string{"GET /v1/stock": rowsOf(append(rows, pauseSKU, shutSKU)...), "GET /v1/refunds": noRows, "GET /v1/events": noRows})
+	newOnCallDoor(t, map[string]string{"GET /v1/stock": rowsOf(append(rows, pauseSKU, shutSKU)...), "GET /v1/refunds": noRows, "GET /v1/events": noRows, "GET /v1/attention": wellDoor})
 	got := run(t, Services{}, "status")
 	_, table, _ := strings.Cut(got.out, "\n\n")
 	lines := strings.Split(strings.TrimSpace(table), "\n")
@@ -132,4 +138,76 @@ func TestStatusOfNoDoor(t *testing.T) {
 	got := run(t, Services{}, "status")
 	require.Equal(t, 2, got.code)
 	require.Contains(t, got.out, "the SKUs are not known: the door at http://127.0.0.1:1 does not answer")
+}
+
+// What no list shows, the door says: the brake of a pass, a worker that stands still,
+// money of another amount. Without its word nothing is well.
+func TestStatusSaysWhatTheDoorSays(t *testing.T) {
+	for name, c := range map[string]struct {
+		looks string
+		exit  int
+		says  []string
+	}{
+		"the brake": {`{"data":[{"kind":"pass-alarm","grave":true,"sku":"TEE","says":"the pass of 13:44: more than 3 of 18 owners are missing","do":"see holdfast reconcile TEE --dry-run"}],"redis":"open","temporal":"open"}`, 2, []string{"units or money are at stake", "! TEE: the pass of 13:44: more than 3 of 18 owners are missing; see holdfast reconcile TEE --dry-run"}},
+		"no worker": {`{"data":[{"kind":"no-worker","grave":true,"says":"no worker asks","do":"start one"}],"redis":"open","temporal":"open"}`, 2, []string{"! no worker asks; start one"}},
+		"money":     {`{"data":[{"kind":"other-amount","sku":"TEE","id":"hold_1","says":"was paid another amount","do":"confirm it"}],"redis":"open","temporal":"open"}`, 1, []string{"a person should look", "! hold_1 was paid another amount; confirm it"}},
+		"not told":  {``, 2, []string{"! what waits for a person is not known: the door answered 503"}},
+		"no answer": {`{}`, 2, []string{"! what waits for a person is not known: the door's answer is no list"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answers := map[string]string{"GET /v1/stock": rowsOf(goodSKU), "GET /v1/refunds": noRows, "GET /v1/events": noRows}
+			if c.looks != "" {
+				answers["GET /v1/attention"] = c.looks
+			}
+			newOnCallDoor(t, answers)
+			got := run(t, Services{}, "status")
+			require.Equal(t, c.exit, got.code, got.out)
+			for _, said := range c.says {
+				require.Contains(t, got.out, said)
+			}
+			require.NotContains(t, got.out, "all is well")
+		})
+	}
+}
+
+// The line of a silent part names it, and not what the door says of any call.
+func TestStatusNamesTheSilentPart(t *testing.T) {
+	silent := func(redis, temporal string) string {
+		return `{"data":[{"grave":true,"says":"a part is silent","do":"see the runbook"}],"redis":"` + redis + `","temporal":"` + temporal + `"}`
+	}
+	newOnCallDoor(t, map[string]string{"GET /v1/stock": rowsOf(goodSKU), "GET /v1/attention": silent("open", "unavailable")})
+	got := run(t, Services{}, "status")
+	require.Equal(t, 2, got.code)
+	require.Contains(t, got.out, "! a part is silent; see the runbook\n! the open refunds are not known: Temporal does not answer the door\n! the parked events are not known: Temporal does not answer the door\n")
+	require.NotContains(t, got.out, "not now")
+
+	newOnCallDoor(t, map[string]string{"GET /v1/refunds": noRows, "GET /v1/events": noRows, "GET /v1/attention": silent("unavailable", "open")})
+	got = run(t, Services{}, "status")
+	require.Equal(t, 2, got.code)
+	require.Contains(t, got.out, "! the SKUs are not known: Redis does not answer the door\n")
+}
+
+// A door that hangs costs one bound, not one for each call, and every line says so.
+func TestStatusOfADoorThatHangs(t *testing.T) {
+	plain(t)
+	hangs := make(chan struct{})
+	var asked sync.WaitGroup
+	asked.Add(4)
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked.Done()
+		<-hangs
+	}))
+	t.Cleanup(func() { close(hangs); server.Close() })
+	t.Setenv("HOLDFAST_URL", server.URL)
+	d, err := newDoor()
+	require.NoError(t, err)
+	began := time.Now()
+	o := readOverview(t.Context(), d, 500*time.Millisecond)
+	require.Less(t, time.Since(began), doorTimeout, "its own bound, and not that of each call")
+	asked.Wait() // all four side by side: none was answered
+	require.Equal(t, statusGrave, o.Exit)
+	require.Len(t, o.Attention, 4)
+	for _, line := range o.Attention {
+		require.Contains(t, line, "the door did not answer in 500ms: see its log")
+	}
 }

@@ -15,13 +15,15 @@ var keyNames = [...]string{
 const layout = 3
 
 const (
-	keySKUs     = "hf:skus"     // hash: SKU number → SKU; field mapWhole when it was read whole
-	keyIdem     = "hf:idem:"    // + caller and key: an idempotency record
-	keyPayment  = "hf:payment:" // + hash of a sealed reference: whose a payment is
-	keyNamed    = "hf:named:"   // + print of an order, customer or payment of the shop's: set of its holds
-	mapWhole    = "*"
-	keyPrefix   = "hf:{"
-	keyTagClose = "}:"
+	keySKUs    = "hf:skus"     // hash: SKU number → SKU; field mapWhole when it was read whole
+	keyIdem    = "hf:idem:"    // + caller and key: an idempotency record
+	keyPayment = "hf:payment:" // + hash of a sealed reference: whose a payment is
+	keyNamed   = "hf:named:"   // + print of an order, customer or payment of the shop's: set of its holds
+	// holds that keep money of another amount than was announced, by when it was told, ms
+	keyOtherAmount = "hf:other-amount"
+	mapWhole       = "*"
+	keyPrefix      = "hf:{"
+	keyTagClose    = "}:"
 )
 
 // key builds one key of a SKU.

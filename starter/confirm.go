@@ -123,6 +123,10 @@ func (d *Door) confirmed(ctx context.Context, h redis.Hold, req contract.Confirm
 		return d.soldHold(ctx, h)
 	case res.Refund != nil && res.Refund.State == contract.PaymentDeciding:
 		return d.decide(ctx, h, causeOf(res.Outcome), req)
+	case res.Outcome == contract.ConfirmAmountMismatch && res.Refund == nil: // the hold keeps the money
+		if err := d.gate.NoteOtherAmount(ctx, h.ID); err != nil {
+			d.log.Warn("a payment of another amount is not noted for whoever is on call", "error", err)
+		}
 	}
 	return redis.HoldOutcome{}, refusedMoney(h.ID, res.Outcome, res.Refund)
 }

@@ -36,6 +36,9 @@ type Gate interface {
 	NoteHold(ctx context.Context, holdID string, prints ...string) error
 	NotePaying(ctx context.Context, holdID, print string) error
 	HoldsNamed(ctx context.Context, print string) ([]string, error)
+	NoteOtherAmount(ctx context.Context, holdID string) error
+	OtherAmounts(ctx context.Context, most int) ([]string, error)
+	ForgetOtherAmount(ctx context.Context, holdID string) error
 	ReadStatement(ctx context.Context, sku string) (redis.Statement, bool, error)
 	RegisterSKU(ctx context.Context, sku string) (owner string, err error)
 	LookupSKU(ctx context.Context, number string) (sku string, whole bool, err error)
@@ -87,6 +90,11 @@ type Directory interface {
 	Offered(ctx context.Context, sku string, limit int) (ids []string, err error)
 	// TextQueue says how the queue of texts stands.
 	TextQueue(ctx context.Context) (TextQueue, error)
+	// Queues says how every queue of the workers stands.
+	Queues(ctx context.Context) ([]Queue, error)
+	// Passes lists Reconciles, and the runs over all SKUs, that closed since an instant
+	// and took at least that long, newest first; sku may be empty.
+	Passes(ctx context.Context, sku string, since time.Time, least time.Duration) ([]PassRun, error)
 	// Events lists ids of events that the shop has not taken, newest first; state
 	// may be empty.
 	Events(ctx context.Context, state string, limit int, cursor []byte) (ids []string, next []byte, err error)
@@ -97,6 +105,23 @@ type Directory interface {
 type TextQueue struct {
 	Waiting int64 // texts, about
 	Polled  bool  // a worker asks for them
+}
+
+// Queue is a queue of tasks that Temporal hands to workers.
+type Queue struct {
+	Name    string
+	Kind    string        // workflow or activity
+	Waiting int64         // tasks, about
+	Oldest  time.Duration // how long the first of them has waited
+	Polled  bool          // a worker asks for them
+}
+
+// PassRun is a Reconcile that has closed; without a SKU it was the run over all.
+type PassRun struct {
+	SKU, RunID string
+	State      string // what it came to, see setState of workflow Reconcile
+	Completed  bool   // with a report
+	ClosedAt   time.Time
 }
 
 // PaymentRun is what Temporal itself knows of a run of a Payment.

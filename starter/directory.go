@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -13,6 +15,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"golang.org/x/sync/errgroup"
 
 	"holdfast/contract"
 )
@@ -28,17 +31,84 @@ type visibility struct {
 const pollerAge = 2 * time.Minute
 
 func (v visibility) TextQueue(ctx context.Context) (TextQueue, error) {
+	q, err := v.queue(ctx, contract.SMSTaskQueue, enumspb.TASK_QUEUE_TYPE_ACTIVITY)
+	return TextQueue{Waiting: q.Waiting, Polled: q.Polled}, err
+}
+
+func (v visibility) queue(ctx context.Context, name string, kind enumspb.TaskQueueType) (Queue, error) {
 	out, err := v.c.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
-		Namespace: v.namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: contract.SMSTaskQueue}, TaskQueueType: enumspb.TASK_QUEUE_TYPE_ACTIVITY, ReportStats: true,
+		Namespace: v.namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: name}, TaskQueueType: kind, ReportStats: true,
 	})
 	if err != nil {
-		return TextQueue{}, fmt.Errorf("describe the queue of texts: %w", err)
+		return Queue{}, fmt.Errorf("describe the queue %s: %w", name, err)
 	}
-	q := TextQueue{Waiting: out.GetStats().GetApproximateBacklogCount()}
+	q := Queue{
+		Name: name, Kind: strings.ToLower(kind.String()),
+		Waiting: out.GetStats().GetApproximateBacklogCount(), Oldest: out.GetStats().GetApproximateBacklogAge().AsDuration(),
+	}
 	for _, p := range out.GetPollers() {
 		q.Polled = q.Polled || time.Since(p.GetLastAccessTime().AsTime()) < pollerAge
 	}
 	return q, nil
+}
+
+func (v visibility) Queues(ctx context.Context) ([]Queue, error) {
+	const workflow, activity = enumspb.TASK_QUEUE_TYPE_WORKFLOW, enumspb.TASK_QUEUE_TYPE_ACTIVITY
+	asked := []struct {
+		name string
+		kind enumspb.TaskQueueType
+	}{
+		{contract.TaskQueue, workflow},
+		{contract.TaskQueue, activity},
+		{contract.SMSTaskQueue, activity},
+		{contract.EventsTaskQueue, workflow},
+		{contract.EventsTaskQueue, activity},
+	}
+	queues := make([]Queue, len(asked))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, a := range asked {
+		group.Go(func() (err error) {
+			queues[i], err = v.queue(ctx, a.name, a.kind)
+			return err
+		})
+	}
+	return queues, group.Wait()
+}
+
+const mostPassPages = 5 // of 1,000: passes over a thousand SKUs in five minutes
+
+func (v visibility) Passes(ctx context.Context, sku string, since time.Time, least time.Duration) ([]PassRun, error) {
+	query := ofType(contract.ReconcileWorkflow) + ofSKU(sku)
+	if sku == "" {
+		query = "(" + query + " OR " + ofType(contract.ReconcileAllWorkflow) + ")"
+	}
+	query += " AND ExecutionStatus!='Running' AND CloseTime>'" + since.UTC().Format(time.RFC3339) + "'"
+	if least > 0 {
+		query += " AND ExecutionDuration>='" + least.String() + "'"
+	}
+	var runs []PassRun
+	token := []byte(nil)
+	for range mostPassPages {
+		out, err := v.list(ctx, query, 1000, token)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range out.GetExecutions() {
+			run := PassRun{
+				RunID: e.GetExecution().GetRunId(), ClosedAt: e.GetCloseTime().AsTime(),
+				Completed: e.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
+			}
+			if run.SKU, run.State, err = attributesOf(e); err != nil {
+				return nil, err
+			}
+			runs = append(runs, run)
+		}
+		if token = out.GetNextPageToken(); len(token) == 0 {
+			break
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b PassRun) int { return b.ClosedAt.Compare(a.ClosedAt) })
+	return runs, nil
 }
 
 const running = " AND ExecutionStatus='Running'"
@@ -170,19 +240,26 @@ func paymentRun(e *workflowpb.WorkflowExecutionInfo) (PaymentRun, error) {
 	if e.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		run.ClosedAt = e.GetCloseTime().AsTime()
 	}
+	var err error
+	run.SKU, run.State, err = attributesOf(e)
+	return run, err
+}
+
+// attributesOf reads the first SKU and the state of a workflow.
+func attributesOf(e *workflowpb.WorkflowExecutionInfo) (sku, state string, err error) {
 	attributes := e.GetSearchAttributes().GetIndexedFields()
 	var skus []string
-	for name, out := range map[string]any{contract.SKUAttribute: &skus, contract.StateAttribute: &run.State} {
+	for name, out := range map[string]any{contract.SKUAttribute: &skus, contract.StateAttribute: &state} {
 		if payload := attributes[name]; payload != nil {
 			if err := converter.GetDefaultDataConverter().FromPayload(payload, out); err != nil {
-				return run, fmt.Errorf("search attribute %s of a payment: %w", name, err)
+				return "", "", fmt.Errorf("search attribute %s of %s: %w", name, e.GetExecution().GetWorkflowId(), err)
 			}
 		}
 	}
 	if len(skus) > 0 {
-		run.SKU = skus[0]
+		sku = skus[0]
 	}
-	return run, nil
+	return sku, state, nil
 }
 
 func workflowIDs(list []*workflowpb.WorkflowExecutionInfo) []string {

@@ -64,6 +64,8 @@ type Door struct {
 	backlog     *backlog
 	pages       *languages
 	health      healthCache
+	reports     reportCache
+	began       time.Time
 
 	draining atomic.Bool
 	moving   chan struct{} // a place for each request that waits for a hold to move
@@ -108,6 +110,7 @@ func New(deps Deps) (*Door, error) {
 		backlog:   newBacklog(deps.Config.Join.MaxBacklog),
 		pages:     pages,
 		moving:    make(chan struct{}, moveMost),
+		began:     time.Now(),
 
 		onTextState: deps.OnTextState,
 
@@ -175,6 +178,7 @@ func (d *Door) routes() []route {
 		{api, "POST /v1/holds/{hold_id}/confirm", d.bearer(d.postConfirm)},
 		{api, "POST /v1/holds/{hold_id}/release", d.bearer(d.postRelease)},
 
+		{api, "GET /v1/attention", d.bearer(d.getAttention)},
 		{api, "POST /v1/find", d.bearer(d.postFind)},
 
 		{api, "GET /v1/refunds", d.bearer(d.listRefunds)},

@@ -139,11 +139,23 @@ func TestStatement(t *testing.T) {
 	require.Zero(t, code, errs)
 	for _, row := range []string{
 		`received +305`, `corrected +-3`, `sold +36`, `returned +1`, `on hand +266`, `  held +36`, `  available +230`,
-		`open refunds +2`, `drift +none`, `ledger +all \d+ lines checked, from 20\S+`, `alarms +0`,
+		`open refunds +2`, `drift +none`, `last pass +none that ended in the last hour is known`, `ledger +all \d+ lines checked, from 20\S+`, `alarms +0`,
 	} {
 		require.Regexp(t, `(?m)^`+row+`$`, out)
 	}
 	require.Equal(t, h.sku, h.dir.asked)
+
+	// That owners are missing no look at Redis shows: the last pass has found it.
+	h.dir.passes = []PassRun{{SKU: h.sku, RunID: "run", State: "alarm", Completed: true, ClosedAt: time.UnixMilli(0)}}
+	h.wf.onReport = func(_ string, out *contract.ReconcileReport) error {
+		*out = contract.ReconcileReport{SKU: h.sku, Checked: time.UnixMilli(0), Owners: 18, Missing: 8, Braked: true, DriftUnits: 8, Alarms: []string{"more than 3 of 18 owners are missing"}}
+		return nil
+	}
+	code, out, errs = h.operator("statement", h.sku)
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "1 alarms for "+h.sku)
+	require.Regexp(t, `(?m)^last pass +1970-01-01T00:00:00.000Z: 0 differences, 0 mended, 8 of 18 owners missing, gate and owners 8 units apart$`, out)
+	require.Contains(t, out, "the pass of 1970-01-01T00:00:00.000Z: more than 3 of 18 owners are missing")
 
 	h.dir.err = errTemporalDown
 	require.NoError(t, shared.HIncrBy(t.Context(), "hf:{"+h.sku+"}:stock", "held", 300).Err())

@@ -104,12 +104,17 @@ func (d *Door) answerPass(ctx context.Context, w http.ResponseWriter, sku, run s
 	case err != nil:
 		return err
 	}
-	view.Done, view.DryRun, view.Closed, view.Opened = true, report.DryRun, report.Closed, report.Opened
-	view.Found, view.Repaired, view.Owners, view.Missing = report.Found, report.Repaired, report.Owners, report.Missing
-	view.Braked, view.DriftUnits, view.CheckedAt = report.Braked, report.DriftUnits, stampIf(report.Checked)
-	view.Differences = append(view.Differences, report.Differences...)
-	view.Alarms = append(view.Alarms, report.Alarms...)
-	return writeJSON(w, http.StatusOK, view)
+	report.SKU = sku
+	return writeJSON(w, http.StatusOK, viewPass(run, report))
+}
+
+func viewPass(run string, report contract.ReconcileReport) passView {
+	return passView{
+		RunID: run, Done: true, SKU: report.SKU, DryRun: report.DryRun, Closed: report.Closed, Opened: report.Opened,
+		Found: report.Found, Repaired: report.Repaired, Owners: report.Owners, Missing: report.Missing,
+		Braked: report.Braked, DriftUnits: report.DriftUnits, CheckedAt: stampIf(report.Checked),
+		Differences: append([]string{}, report.Differences...), Alarms: append([]string{}, report.Alarms...),
+	}
 }
 
 // waitedFor says that the wait was over before the pass was: by our clock, or by

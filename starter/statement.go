@@ -26,7 +26,10 @@ type statementView struct {
 	Alarms      []string      `json:"alarms"`
 	Drift       []driftView   `json:"drift"`
 	Ledger      ledgerSummary `json:"ledger"`
-	AsOf        string        `json:"as_of"`
+	// Pass is the report of the last pass, which has held the owners of the units against
+	// the gate; null when none has ended for an hour or Temporal does not answer.
+	Pass *passView `json:"pass"`
+	AsOf string    `json:"as_of"`
 }
 
 // driftView is a counter of the stock hash and what the records, the ledger or
@@ -75,8 +78,25 @@ func (d *Door) getStatement(w http.ResponseWriter, r *http.Request) error {
 		view.Alarms = append(view.Alarms, "Temporal does not answer: the open refunds are not known")
 	} else {
 		view.OpenRefunds = &n
+		d.addPass(ctx, &view)
 	}
 	return writeJSON(w, http.StatusOK, view)
+}
+
+// addPass adds what the last pass knows and no look at Redis shows.
+func (d *Door) addPass(ctx context.Context, view *statementView) {
+	run, report, ok, err := d.lastReport(ctx, view.SKU)
+	if err != nil {
+		d.log.Warn("the last pass is not known", "sku", view.SKU, "error", err)
+	}
+	if !ok {
+		return
+	}
+	pass := viewPass(run.RunID, report)
+	view.Pass = &pass
+	for _, look := range lookAtReport(run, report) {
+		view.Alarms = append(view.Alarms, look.Says)
+	}
 }
 
 func statementOf(st redis.Statement) statementView {
