@@ -14,7 +14,7 @@ import (
 // Variables with our prefix that are no keys: the configuration file, the
 // operator commands' access to a door, and the tests' switches.
 var otherVariables = []string{
-	"HOLDFAST_CONFIG", "HOLDFAST_URL", "HOLDFAST_KEY", "HOLDFAST_WEBHOOK_SECRET",
+	"HOLDFAST_CONFIG", "HOLDFAST_URL", "HOLDFAST_OPS_URL", "HOLDFAST_KEY", "HOLDFAST_WEBHOOK_SECRET",
 	"HOLDFAST_LONG", "HOLDFAST_BIN",
 }
 

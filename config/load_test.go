@@ -260,7 +260,7 @@ func TestUnknownNames(t *testing.T) {
 
 func TestVariablesThatAreNoKeys(t *testing.T) {
 	environ(t, nil)
-	for _, name := range []string{"HOLDFAST_URL", "HOLDFAST_KEY", "HOLDFAST_WEBHOOK_SECRET", "HOLDFAST_LONG", "HOLDFAST_BIN"} {
+	for _, name := range []string{"HOLDFAST_URL", "HOLDFAST_OPS_URL", "HOLDFAST_KEY", "HOLDFAST_WEBHOOK_SECRET", "HOLDFAST_LONG", "HOLDFAST_BIN"} {
 		t.Setenv(name, "something")
 	}
 	_, err := Load("", nil)
