@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"holdfast/contract"
@@ -13,9 +14,12 @@ import (
 // whyUnknown says what kept an answer back within its time, and what to do. silent names
 // the part behind the door that does not answer, if one is known.
 func whyUnknown(err error, silent string, within time.Duration) string {
+	var away *url.Error
 	switch {
 	case silent != "":
 		return silent
+	case errors.As(err, &away) && !away.Timeout():
+		return fmt.Sprintf("the door does not answer (%s): see whether it runs, and what HOLDFAST_URL says", away.Err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("the door did not answer in %s: see its log, and whether Redis and Temporal answer it (/readyz)", within)
 	}

@@ -137,7 +137,7 @@ func TestStatusOfNoDoor(t *testing.T) {
 	t.Setenv("HOLDFAST_URL", "http://127.0.0.1:1")
 	got := run(t, Services{}, "status")
 	require.Equal(t, 2, got.code)
-	require.Contains(t, got.out, "the SKUs are not known: the door at http://127.0.0.1:1 does not answer")
+	require.Contains(t, got.out, "! the SKUs are not known: the door does not answer (dial tcp 127.0.0.1:1: connect: connection refused): see whether it runs, and what HOLDFAST_URL says\n")
 }
 
 // What no list shows, the door says: the brake of a pass, a worker that stands still,
