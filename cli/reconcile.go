@@ -21,7 +21,7 @@ const (
 )
 
 func (a *app) reconcile() *cobra.Command {
-	var dryRun, agree, asJSON bool
+	var dryRun, agree, yes, asJSON bool
 	cmd := &cobra.Command{
 		Use: "reconcile [SKU]", Short: "Look for what gate and workflows differ in, and mend it",
 		Long: `Look through a SKU, or all, for live records without an open workflow, open
@@ -29,7 +29,8 @@ workflows without a record, places in the line that are nobody's, and counters t
 are not their parts, and mend what is found. The same is done every minute by itself.
 
 More than three missing workflows and more than one in twenty are rather an outage of
-Temporal: then nothing is given back until --agree says that they are gone.
+Temporal: then nothing is given back until --agree says that they are gone, which
+cannot be undone and asks for a yes.
 
 The exit code is 1 when something is left that no machine mends.
 
@@ -45,6 +46,11 @@ The exit code is 1 when something is left that no machine mends.
 			d, err := newDoor()
 			if err != nil {
 				return err
+			}
+			if agree && !dryRun {
+				if err := a.sure(yes, "What the missing workflows of "+args[0]+" held is given back, to the next in line; the pass without --agree, or with --dry-run, says how many are missing"); err != nil {
+					return err
+				}
 			}
 			skus := args
 			if len(skus) == 0 {
@@ -71,6 +77,7 @@ The exit code is 1 when something is left that no machine mends.
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing")
 	cmd.Flags().BoolVar(&agree, "agree", false, "the missing workflows are gone: give back what they held")
+	cmd.Flags().BoolVar(&yes, "yes", false, "with --agree: do not ask")
 	return jsonFlag(cmd, &asJSON)
 }
 

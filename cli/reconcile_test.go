@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,7 +42,7 @@ func TestReconcileWaitsForTheReport(t *testing.T) {
 	t.Cleanup(server.Close)
 	t.Setenv("HOLDFAST_URL", server.URL)
 
-	got := run(t, Services{}, "reconcile", "CHAIR", "--agree")
+	got := run(t, Services{}, "reconcile", "CHAIR", "--agree", "--yes")
 	require.Zero(t, got.code, got.err)
 	require.Equal(t, []string{
 		`POST /v1/stock/CHAIR/reconcile {"agree":true,"dry_run":false}`, "GET /v1/stock/CHAIR/reconcile?run_id=run+1 ",
@@ -61,4 +63,29 @@ func TestReconcileWaitsForTheReport(t *testing.T) {
 	for _, args := range [][]string{{"reconcile", "a/b"}, {"reconcile", "--agree"}, {"reconcile", "A", "B"}} {
 		require.Equal(t, 2, run(t, Services{}, args...).code, args)
 	}
+}
+
+// What the missing workflows held is gone for their shoppers: a person agrees to it, or a
+// script says --yes. A dry run changes nothing.
+func TestReconcileAsksBeforeItAgrees(t *testing.T) {
+	plain(t)
+	d := &passDoor{report: `{"run_id":"run 1","done":true,"sku":"CHAIR","alarms":[]}`}
+	server := httptest.NewServer(d)
+	t.Cleanup(server.Close)
+	t.Setenv("HOLDFAST_URL", server.URL)
+	agree := func(typed string, terminal bool, more ...string) result {
+		var out, err bytes.Buffer
+		code := Main(t.Context(), append([]string{"reconcile", "CHAIR", "--agree"}, more...), Streams{Out: &out, Err: &err, In: strings.NewReader(typed), Terminal: terminal}, Services{})
+		return result{code, out.String(), err.String()}
+	}
+	got := agree("yes\n", false)
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.err, "What the missing workflows of CHAIR held is given back")
+	require.Contains(t, got.err, "add --yes")
+	require.Equal(t, exitFailure, agree("no\n", true).code)
+	require.Empty(t, d.asked)
+	require.Zero(t, agree("yes\n", true).code)
+	require.Zero(t, agree("", false, "--yes").code)
+	require.Zero(t, agree("", false, "--dry-run").code)
+	require.Len(t, d.asked, 6)
 }

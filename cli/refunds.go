@@ -110,12 +110,14 @@ func refundTable(out io.Writer, rows []json.RawMessage) error {
 
 func (a *app) refundsSettle() *cobra.Command {
 	var ref string
+	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use: "settle ID --ref REF", Short: "Say that the money of a Payment went back, or was booked elsewhere",
 		Long: `Say that the money of a Payment went back, or was booked elsewhere. It pays
 nothing back itself. The Payment records REF and the caller of HOLDFAST_KEY.
 
-It is safe to repeat. A Payment that was settled before keeps its reference.
+It cannot be undone and asks for a yes. It is safe to repeat: a Payment that was
+settled before keeps its reference.
 
 ` + accessByName,
 		Args: cobra.ExactArgs(1),
@@ -131,6 +133,9 @@ It is safe to repeat. A Payment that was settled before keeps its reference.
 			if err != nil {
 				return err
 			}
+			if err := a.sure(yes, fmt.Sprintf("%s is settled for good, with reference %q", id, ref)); err != nil {
+				return err
+			}
 			got, err := d.post(cmd.Context(), "/v1/refunds/"+id+"/settle", map[string]string{"reference": ref})
 			if err != nil {
 				return err
@@ -142,10 +147,13 @@ It is safe to repeat. A Payment that was settled before keeps its reference.
 			if r.Reference != ref {
 				return fmt.Errorf("%s was settled before, with reference %q; %q was not recorded", id, r.Reference, ref)
 			}
-			_, err = fmt.Fprintf(a.std.Out, "%s is %s, reference %s\n", id, r.State, inTable(ref))
-			return err
+			return a.show(got, asJSON, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s is %s, reference %s\n", id, r.State, inTable(ref))
+				return err
+			})
 		},
 	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().StringVar(&ref, "ref", "", "the provider's reference of the refund, or where the money was booked; required")
-	return cmd
+	return jsonFlag(cmd, &asJSON)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -114,14 +115,39 @@ var paymentID = contract.PaymentID("hold_1", "pay-1")
 func TestRefundsSettle(t *testing.T) {
 	answer := `{"payment_id":"` + paymentID + `","state":"refund-settled","reference":"re_1"}`
 	d := newSettleDoor(t, 200, answer)
-	got := run(t, Services{}, "refunds", "settle", paymentID, "--ref", " re_1 ")
+	got := run(t, Services{}, "refunds", "settle", paymentID, "--ref", " re_1 ", "--yes")
 	require.Equal(t, result{0, paymentID + " is refund-settled, reference re_1\n", ""}, got)
 	require.Equal(t, []string{"POST /v1/refunds/" + paymentID + "/settle Bearer " + config.DevAPIKey + ` application/json {"reference":"re_1"}`}, d.told)
 
-	got = run(t, Services{}, "refunds", "settle", paymentID, "--ref", "re_2")
+	got = run(t, Services{}, "refunds", "settle", paymentID, "--ref", "re_1", "--yes", "--json")
+	require.Zero(t, got.code)
+	require.JSONEq(t, answer, got.out)
+
+	got = run(t, Services{}, "refunds", "settle", paymentID, "--ref", "re_2", "--yes")
 	require.Equal(t, exitFailure, got.code)
 	require.Equal(t, "holdfast: "+paymentID+` was settled before, with reference "re_1"; "re_2" was not recorded`+"\n", got.err)
 	require.Empty(t, got.out)
+}
+
+// A reference can never be changed: a person agrees to it, or a script says --yes.
+func TestRefundsSettleAsks(t *testing.T) {
+	d := newSettleDoor(t, 200, `{"payment_id":"`+paymentID+`","state":"refund-settled","reference":"re_1"}`)
+	settle := func(typed string, terminal bool) result {
+		var out, err bytes.Buffer
+		code := Main(t.Context(), []string{"refunds", "settle", paymentID, "--ref", "re_1"}, Streams{Out: &out, Err: &err, In: strings.NewReader(typed), Terminal: terminal}, Services{})
+		return result{code, out.String(), err.String()}
+	}
+	got := settle("yes\n", false)
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.err, "add --yes")
+	got = settle("y\n", true)
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.err, "nothing was changed")
+	require.Empty(t, d.told)
+	got = settle("yes\n", true)
+	require.Zero(t, got.code, got.err)
+	require.Contains(t, got.err, paymentID+` is settled for good, with reference "re_1". This cannot be undone. Type yes`)
+	require.Len(t, d.told, 1)
 }
 
 func TestRefundsSettleFails(t *testing.T) {
@@ -138,7 +164,7 @@ func TestRefundsSettleFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			newSettleDoor(t, c.status, c.answer)
-			got := run(t, Services{}, "refunds", "settle", paymentID, "--ref", "re_1")
+			got := run(t, Services{}, "refunds", "settle", paymentID, "--ref", "re_1", "--yes")
 			require.Equal(t, exitFailure, got.code)
 			require.Contains(t, got.err, c.says)
 			require.Empty(t, got.out)
@@ -211,7 +237,7 @@ func TestBadRefundCommandsSendNothing(t *testing.T) {
 	}
 	require.Empty(t, d.told)
 	t.Setenv("HOLDFAST_URL", "https://door.example")
-	got := run(t, Services{}, "refunds", "settle", paymentID, "--ref", "re_1")
+	got := run(t, Services{}, "refunds", "settle", paymentID, "--ref", "re_1", "--yes")
 	require.Equal(t, exitUsage, got.code)
 	require.Contains(t, got.err, "HOLDFAST_KEY is not set")
 }

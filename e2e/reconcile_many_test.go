@@ -79,7 +79,7 @@ func TestHoldsThatHaveLostTheirWorkflows(t *testing.T) {
 	}
 	began := time.Now()
 	agreed := make(chan passReport, 1)
-	go func() { agreed <- h.passWhenFree(t, sku, soon, "--agree") }()
+	go func() { agreed <- h.passWhenFree(t, sku, soon, "--agree", "--yes") }()
 	var memory float64
 	for kill := 1; kill <= kills+1; kill++ {
 		from := held()
