@@ -77,9 +77,11 @@ func TestPauseAndResume(t *testing.T) {
 // A shell completes the names of the SKUs that the door has.
 func TestCompletion(t *testing.T) {
 	newOnCallDoor(t, map[string]string{"GET /v1/stock": rowsOf(goodSKU, pauseSKU)})
-	got := run(t, Services{}, "__complete", "pause", "")
-	require.Zero(t, got.code, got.err)
-	require.Equal(t, []string{"CHAIR", "BENCH"}, strings.Fields(got.out)[:2])
+	for _, command := range []string{"pause", "resume", "reconcile", "statement", "ledger", "texts", "why", "ttl-advice", "stock get", "stock restock", "stock policy"} {
+		got := run(t, Services{}, append(append([]string{"__complete"}, strings.Fields(command)...), "")...)
+		require.Zero(t, got.code, got.err)
+		require.Equal(t, []string{"CHAIR", "BENCH"}, strings.Fields(got.out)[:2], command)
+	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		require.Contains(t, run(t, Services{}, "completion", shell).out, "holdfast")
 	}

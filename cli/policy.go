@@ -32,7 +32,7 @@ somebody else change the policy meanwhile, nothing is changed and the command sa
 
 ` + policyNames(),
 		Example: "  holdfast stock policy CHAIR hold_seconds=300 limit_per_person=2\n  holdfast stock policy CHAIR ends_at=2027-01-31T22:00:00Z grace_seconds=",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: completeSKU,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !contract.ValidSKU(args[0]) {
 				return badSKU(args[0])

@@ -35,7 +35,7 @@ cannot be undone and asks for a yes.
 The exit code is 1 when something is left that no machine mends.
 
 ` + accessByName,
-		Args: cobra.MaximumNArgs(1),
+		Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeSKU,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && !contract.ValidSKU(args[0]) {
 				return badSKU(args[0])

@@ -54,7 +54,7 @@ func (a *app) stockRestock(asJSON *bool) *cobra.Command {
 		Long: `Add units to a SKU. The event id makes it safe to repeat: the same id is
 applied once. It is printed before anything is sent; when the outcome stays
 unknown, repeat the command with it.`,
-		Args: cobra.ExactArgs(2),
+		Args: cobra.ExactArgs(2), ValidArgsFunction: completeSKU,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ev := restockEvent{EventID: eventID, SKU: args[0], Kind: contract.StockRestock, Reason: reason, Actor: "operator"}
 			if !contract.ValidSKU(ev.SKU) {
