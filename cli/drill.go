@@ -35,6 +35,7 @@ func (a *app) drill() *cobra.Command {
 
 func (a *app) drillOversell() *cobra.Command {
 	var wait time.Duration
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "oversell", Short: "Promise more than there is, of a SKU made for it, and see what rings",
 		Long: `Promise more than there is, of a SKU made for it (` + drillSKU + `), and see what rings: the
@@ -51,7 +52,7 @@ HOLDFAST_KEY             one of its secrets.api_keys, without its caller
 HOLDFAST_WEBHOOK_SECRET  one of its secrets.inventory
 HOLDFAST_OPS_URL         where it answers /readyz and /metrics (http.ops_addr); default HOLDFAST_URL`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if wait < time.Second {
 				return usagef("--wait is %s; it must be at least 1s", wait)
 			}
@@ -59,31 +60,42 @@ HOLDFAST_OPS_URL         where it answers /readyz and /metrics (http.ops_addr); 
 			if err != nil {
 				return err
 			}
-			r := &drillRun{app: a, door: d, ops: strings.TrimRight(os.Getenv("HOLDFAST_OPS_URL"), "/"), wait: wait}
+			r := &drillRun{
+				app: a, door: d, ops: strings.TrimRight(os.Getenv("HOLDFAST_OPS_URL"), "/"), wait: wait, quiet: asJSON,
+				report: drillReport{SKU: drillSKU, Bells: []drillBell{}},
+			}
 			if r.ops == "" {
 				r.ops = d.base
 			}
-			ctx := cmd.Context()
-			if err := r.leftovers(ctx); err != nil {
-				return fmt.Errorf("what an earlier drill has left is not put away: %w", err)
+			err = r.run(cmd.Context())
+			if asJSON {
+				err = errors.Join(err, writeJSON(a.std.Out, r.report))
 			}
-			defer func() {
-				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drillClean)
-				defer cancel()
-				if left := r.putAway(ctx, drillSKU); left != nil {
-					err = errors.Join(err, fmt.Errorf("SKU %s is not put away, the next drill tries again: %w", drillSKU, left))
-				} else if err == nil {
-					err = r.silence(ctx)
-				}
-			}()
-			if err := r.oversell(ctx); err != nil {
-				return err
-			}
-			return r.listen(ctx)
+			return err
 		},
 	}
 	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "how long each alarm may take")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON, when all is over")
 	return cmd
+}
+
+func (r *drillRun) run(ctx context.Context) (err error) {
+	if err := r.leftovers(ctx); err != nil {
+		return fmt.Errorf("what an earlier drill has left is not put away: %w", err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drillClean)
+		defer cancel()
+		if left := r.putAway(ctx, drillSKU); left != nil {
+			err = errors.Join(err, fmt.Errorf("SKU %s is not put away, the next drill tries again: %w", drillSKU, left))
+		} else if err == nil {
+			err = r.silence(ctx)
+		}
+	}()
+	if err := r.oversell(ctx); err != nil {
+		return err
+	}
+	return r.listen(ctx)
 }
 
 type drillRun struct {
@@ -91,10 +103,16 @@ type drillRun struct {
 	*door
 	ops    string
 	wait   time.Duration
+	quiet  bool    // only the report is printed
 	before float64 // the metric, before anything rang
+	report drillReport
 }
 
-func (r *drillRun) say(format string, args ...any) { fmt.Fprintf(r.std.Out, format+"\n", args...) }
+func (r *drillRun) say(format string, args ...any) {
+	if !r.quiet {
+		fmt.Fprintf(r.std.Out, format+"\n", args...)
+	}
+}
 
 // leftovers puts away what an earlier drill has not.
 func (r *drillRun) leftovers(ctx context.Context) error {

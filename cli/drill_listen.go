@@ -37,26 +37,64 @@ func (r *drillRun) listen(ctx context.Context) error {
 		var says string
 		err := r.until(ctx, func() error {
 			var err error
-			if says, err = b.rings(ctx); err != nil {
+			if says, err = b.rings(ctx); err != nil && !errors.Is(err, errOff) {
 				return passing{err}
 			}
-			return nil
+			return err
 		})
-		if ctx.Err() != nil {
+		after := time.Since(began).Seconds()
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
-		}
-		if err != nil {
+		case errors.Is(err, errOff):
+			r.heard(b.name, bellOff, says, after)
+		case err != nil:
 			silent = append(silent, b.name)
-			r.say("SILENT  %-26s %s", b.name, oneLine(err))
-			continue
+			r.heard(b.name, bellSilent, oneLine(err), after)
+		default:
+			r.heard(b.name, bellRang, says, after)
 		}
-		r.say("rang    %-26s %s (%.1f s)", b.name, says, time.Since(began).Seconds())
 	}
 	r.say("The log of worker and door has a line `tripwire` of level ERROR that names %s.", drillSKU)
 	if len(silent) > 0 {
 		return fmt.Errorf("did not ring: %s", strings.Join(silent, ", "))
 	}
 	return nil
+}
+
+// What a bell did. One that is off has nobody to tell, which is no failure.
+const (
+	bellRang   = "rang"
+	bellSilent = "silent"
+	bellOff    = "off"
+)
+
+var errOff = errors.New("it is off")
+
+// drillReport is the drill for a program.
+type drillReport struct {
+	SKU     string      `json:"sku"`
+	Bells   []drillBell `json:"bells"`
+	PutAway bool        `json:"put_away"` // and silent again
+}
+
+type drillBell struct {
+	Bell    string  `json:"bell"`
+	State   string  `json:"state"`
+	Says    string  `json:"says"`
+	Seconds float64 `json:"seconds"` // from the promise of too much on
+}
+
+func (r *drillRun) heard(bell, state, says string, after float64) {
+	r.report.Bells = append(r.report.Bells, drillBell{bell, state, says, after})
+	switch state {
+	case bellRang:
+		r.say("rang    %-26s %s (%.1f s)", bell, says, after)
+	case bellSilent:
+		r.say("SILENT  %-26s %s", bell, says)
+	case bellOff:
+		r.say("off     %-26s %s", bell, says)
+	}
 }
 
 // silence waits until the alarm is over.
@@ -78,6 +116,7 @@ func (r *drillRun) silence(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("SKU %s is put away, but not silent: %w", drillSKU, err)
 	}
+	r.report.PutAway = true
 	r.say("silent  %-26s put away, and the alarm is over", drillSKU)
 	return nil
 }
@@ -147,7 +186,7 @@ func (r *drillRun) shopTold(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", err
 	case t.Event == nil:
-		return "off: the shop has no endpoint (events.url)", nil
+		return "the shop has no endpoint (events.url): nobody is told", errOff
 	case t.Event.State != contract.EventDelivered:
 		return "", fmt.Errorf("%s is %s and not taken by the shop's endpoint: %s", t.Event.EventID, t.Event.State, t.Event.Reason)
 	}
