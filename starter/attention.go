@@ -19,20 +19,6 @@ const (
 	otherAmountsMost = 100             // holds
 )
 
-// Kinds of what a person should look at.
-const (
-	lookRedis       = "redis-silent"
-	lookTemporal    = "temporal-silent"
-	lookNoWorker    = "no-worker"
-	lookWorkWaits   = "work-waits"
-	lookNoPass      = "no-pass"
-	lookPassFailed  = "pass-failed"
-	lookPassAlarm   = "pass-alarm"
-	lookDrift       = "drift"
-	lookRebuilt     = "rebuilt"
-	lookOtherAmount = "other-amount"
-)
-
 // attentionView is what a person should look at and no other list shows. Redis and
 // Temporal are open or unavailable; what a silent one would have told is not in Data.
 type attentionView struct {
@@ -68,12 +54,12 @@ func (d *Door) getAttention(w http.ResponseWriter, r *http.Request) error {
 		looks []lookView
 	}{
 		{
-			state: &v.Temporal, kind: lookTemporal, ask: d.lookAtWorkers, says: "Temporal does not answer the door: refunds, events, workers and passes are not known, and no hold is made",
+			state: &v.Temporal, kind: contract.LookTemporalSilent, ask: d.lookAtWorkers, says: "Temporal does not answer the door: refunds, events, workers and passes are not known, and no hold is made",
 			do: "see HoldfastTemporalFails in docs/runbook.md",
 		},
-		{state: &v.Temporal, kind: lookTemporal, ask: d.lookAtPasses},
+		{state: &v.Temporal, kind: contract.LookTemporalSilent, ask: d.lookAtPasses},
 		{
-			state: &v.Redis, kind: lookRedis, ask: d.lookAtMoney, says: "Redis does not answer the door: the SKUs are not known, and nothing is sold",
+			state: &v.Redis, kind: contract.LookRedisSilent, ask: d.lookAtMoney, says: "Redis does not answer the door: the SKUs are not known, and nothing is sold",
 			do: "see HoldfastGateUnavailable in docs/runbook.md",
 		},
 	}
@@ -113,23 +99,28 @@ func (d *Door) lookAtWorkers(ctx context.Context) (looks []lookView, err error) 
 	if err != nil {
 		return nil, err
 	}
+	var silent []string
 	for _, q := range queues {
-		stops := whatStops[q.Name]
-		switch {
+		switch tasks := q.Kind + " tasks of queue " + q.Name; {
 		case !q.Polled:
-			looks = append(looks, lookView{
-				Kind: lookNoWorker, Grave: true, Says: fmt.Sprintf("no worker asks for the %s tasks of queue %s: %s", q.Kind, q.Name, stops),
-				Do: "start a worker, or see why it stands still: HoldfastDown in docs/runbook.md",
-			})
+			silent = append(silent, tasks)
+			looks = append(looks, noWorker("no worker asks for the "+tasks+": "+whatStops[q.Name]))
 		case q.Oldest >= workWaits && q.Name != contract.SMSTaskQueue:
 			looks = append(looks, lookView{
-				Kind: lookWorkWaits, Grave: q.Name == contract.TaskQueue,
-				Says: fmt.Sprintf("%d %s tasks of queue %s wait for a worker, the first for %s: until it is their turn %s", q.Waiting, q.Kind, q.Name, q.Oldest.Round(time.Second), stops),
+				Kind: contract.LookWorkWaits, Grave: q.Name == contract.TaskQueue,
+				Says: fmt.Sprintf("%d %s wait for a worker, the first for %s: until it is their turn %s", q.Waiting, tasks, q.Oldest.Round(time.Second), whatStops[q.Name]),
 				Do:   "see whether a worker stands still or is full: HoldfastWorkerFull in docs/runbook.md",
 			})
 		}
 	}
+	if len(silent) == len(queues) && len(queues) > 0 {
+		return []lookView{noWorker("no worker asks for work: holds do not end, stock events are not applied, no text goes out and the shop is told of nothing")}, nil
+	}
 	return looks, nil
+}
+
+func noWorker(says string) lookView {
+	return lookView{Kind: contract.LookNoWorker, Grave: true, Says: says, Do: "start a worker, or see why it stands still: HoldfastDown in docs/runbook.md"}
 }
 
 // lookAtMoney lists the live holds that were paid another amount than was announced.
@@ -153,7 +144,7 @@ func (d *Door) lookAtMoney(ctx context.Context) (looks []lookView, err error) {
 			}
 		default:
 			looks = append(looks, lookView{
-				Kind: lookOtherAmount, SKU: sku, ID: id,
+				Kind: contract.LookOtherAmount, SKU: sku, ID: id,
 				Says: "was paid another amount than its checkout announced; the money goes back when the hold ends, at " + stamp(out.Hold.Deadline) + " or a little later",
 				Do:   "confirm it with the right amount, or release the hold; its workflow has the payment",
 			})

@@ -19,23 +19,27 @@ type directory struct {
 	silent   bool          // nothing answers
 	gate     chan struct{} // OpenSKUs waits for it
 
-	mu     sync.Mutex
-	runs   []PaymentRun          // what Payments lists
-	latest map[string]PaymentRun // Payment id → its last run
-	later  map[string]PaymentRun // and from the second look on
-	listed []string              // what Payments and Events were asked
-	offers []string              // ids of entries
-	events []string              // ids
-	texts  TextQueue
-	queues []Queue
-	passes []PassRun // of any SKU, as visibility would list them
-	long   []PassRun // those that took long
+	mu      sync.Mutex
+	runs    []PaymentRun          // what Payments lists
+	latest  map[string]PaymentRun // Payment id → its last run
+	later   map[string]PaymentRun // and from the second look on
+	listed  []string              // what Payments and Events were asked
+	offers  []string              // ids of entries
+	events  []string              // ids
+	texts   TextQueue
+	queues  []Queue
+	passes  []PassRun     // of any SKU, as visibility would list them
+	long    []PassRun     // those that took long
+	passAge time.Duration // how long ago the last one ended
 }
 
 func (d *directory) Queues(context.Context) ([]Queue, error) { return d.queues, d.err }
 
-func (d *directory) Passes(_ context.Context, sku string, _ time.Time, least time.Duration) (runs []PassRun, err error) {
+func (d *directory) Passes(_ context.Context, sku string, since time.Time, least time.Duration) (runs []PassRun, err error) {
 	from := d.passes
+	if time.Since(since) < d.passAge {
+		return nil, d.err
+	}
 	if least > 0 {
 		from = d.long
 	}

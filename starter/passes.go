@@ -74,9 +74,16 @@ func (d *Door) lookAtPasses(ctx context.Context) ([]lookView, error) {
 		return nil, err
 	}
 	var looks []lookView
-	if len(runs) == 0 && time.Since(d.began) > passOverdue {
+	overdue := len(runs) == 0
+	if overdue { // what the last ones have said is true all the same
+		var err error
+		if runs, err = d.directory.Passes(ctx, "", time.Now().Add(-rebuiltFor), 0); err != nil {
+			return nil, err
+		}
+	}
+	if overdue && time.Since(d.began) > passOverdue {
 		looks = append(looks, lookView{
-			Kind: lookNoPass, Grave: true,
+			Kind: contract.LookNoPass, Grave: true,
 			Says: fmt.Sprintf("no pass has ended for %s: what gate and workflows differ in is neither found nor mended", passOverdue),
 			Do:   "see whether a worker runs, and whether the Schedule " + contract.ReconcileSchedule + " is paused in Temporal",
 		})
@@ -91,7 +98,7 @@ func (d *Door) lookAtPasses(ctx context.Context) ([]lookView, error) {
 	for _, run := range last {
 		if !run.Completed {
 			looks = append(looks, lookView{
-				Kind: lookPassFailed, SKU: run.SKU, Says: "its last pass, which ended at " + stamp(run.ClosedAt) + ", has failed",
+				Kind: contract.LookPassFailed, SKU: run.SKU, Says: "its last pass, which ended at " + stamp(run.ClosedAt) + ", has failed",
 				Do: "see the workflow " + contract.ReconcileWorkflowID(run.SKU) + " in Temporal and the log of the worker",
 			})
 		} else if report, ok := told[run.RunID]; ok {
@@ -101,7 +108,7 @@ func (d *Door) lookAtPasses(ctx context.Context) ([]lookView, error) {
 	for _, run := range long {
 		if report, ok := told[run.RunID]; ok && report.Opened && len(report.Differences) > 0 {
 			looks = append(looks, lookView{
-				Kind: lookRebuilt, SKU: run.SKU,
+				Kind: contract.LookRebuilt, SKU: run.SKU,
 				Says: fmt.Sprintf("was rebuilt at %s, for Redis had lost data: %d differences, the first: %s", stamp(run.ClosedAt), max(report.Found, len(report.Differences)), report.Differences[0]),
 				Do:   "find out why Redis lost it; the workflow " + contract.ReconcileWorkflowID(run.SKU) + " of that time has the report",
 			})
@@ -160,13 +167,13 @@ func lookAtReport(run PassRun, report contract.ReconcileReport) (looks []lookVie
 	alarms := slices.DeleteFunc(slices.Clone(report.Alarms), toldByTripwire)
 	for _, alarm := range alarms {
 		looks = append(looks, lookView{
-			Kind: lookPassAlarm, Grave: true, SKU: run.SKU, Says: "the pass of " + stamp(run.ClosedAt) + ": " + alarm,
+			Kind: contract.LookPassAlarm, Grave: true, SKU: run.SKU, Says: "the pass of " + stamp(run.ClosedAt) + ": " + alarm,
 			Do: "see holdfast reconcile " + run.SKU + " --dry-run, and HoldfastDrift in docs/runbook.md",
 		})
 	}
 	if len(alarms) == 0 && openDrift(report) {
 		looks = append(looks, lookView{
-			Kind: lookDrift, Grave: true, SKU: run.SKU,
+			Kind: contract.LookDrift, Grave: true, SKU: run.SKU,
 			Says: fmt.Sprintf("the pass of %s found %d units by which gate and owners differ, and mended none", stamp(run.ClosedAt), report.DriftUnits),
 			Do:   "the next pass tries again; when it stays see HoldfastDrift in docs/runbook.md",
 		})
