@@ -34,6 +34,7 @@ type attentionAnswer struct {
 }
 
 type attentionLook struct {
+	Kind  string `json:"kind"`
 	Grave bool   `json:"grave"`
 	SKU   string `json:"sku"`
 	ID    string `json:"id"`

@@ -269,7 +269,7 @@ func (r *drillRun) metric(ctx context.Context) (float64, error) {
 }
 
 func (r *drillRun) reportRings(ctx context.Context) (string, error) {
-	p, err := r.door.reconcile(ctx, drillSKU, true, false)
+	p, err := r.door.reconcile(ctx, drillSKU, true, false, passWait{most: r.wait})
 	if err != nil {
 		return "", err
 	}

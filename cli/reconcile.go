@@ -3,10 +3,8 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -15,13 +13,9 @@ import (
 	"holdfast/contract"
 )
 
-const (
-	passPoll     = time.Second // until a pass that runs is asked for again; the door itself waits
-	passPatience = 60          // times in a row that the door may fail to answer meanwhile
-)
-
 func (a *app) reconcile() *cobra.Command {
 	var dryRun, agree, yes, asJSON bool
+	var wait time.Duration
 	cmd := &cobra.Command{
 		Use: "reconcile [SKU]", Short: "Look for what gate and workflows differ in, and mend it",
 		Long: `Look through a SKU, or all, for live records without an open workflow, open
@@ -32,7 +26,11 @@ More than three missing workflows and more than one in twenty are rather an outa
 Temporal: then nothing is given back until --agree says that they are gone, which
 cannot be undone and asks for a yes.
 
-The exit code is 1 when something is left that no machine mends.
+A worker does it. While the report is not there the command says what it waits for; a
+pass that is no longer waited for goes on.
+
+The exit code is 1 when something is left that no machine mends, or when the report
+is not there in time.
 
 ` + accessByName,
 		Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeSKU,
@@ -42,6 +40,9 @@ The exit code is 1 when something is left that no machine mends.
 			}
 			if agree && len(args) == 0 {
 				return usagef("--agree needs the SKU whose workflows are gone")
+			}
+			if wait < time.Second {
+				return usagef("--wait is %s; it must be at least 1s", wait)
 			}
 			d, err := newDoor()
 			if err != nil {
@@ -60,7 +61,7 @@ The exit code is 1 when something is left that no machine mends.
 			}
 			alarms := 0
 			for _, sku := range skus {
-				p, err := d.reconcile(cmd.Context(), sku, dryRun, agree)
+				p, err := d.reconcile(cmd.Context(), sku, dryRun, agree, passWait{most: wait, word: passWord, say: func(word string) { fmt.Fprintln(a.std.Err, word) }})
 				if err != nil {
 					return fmt.Errorf("%s: %w", sku, err)
 				}
@@ -78,6 +79,7 @@ The exit code is 1 when something is left that no machine mends.
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing")
 	cmd.Flags().BoolVar(&agree, "agree", false, "the missing workflows are gone: give back what they held")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --agree: do not ask")
+	cmd.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait for the report of a SKU; the pass goes on without")
 	return jsonFlag(cmd, &asJSON)
 }
 
@@ -115,36 +117,6 @@ func (p passAnswer) print(w io.Writer) error {
 		}
 	}
 	return err
-}
-
-// reconcile has a SKU looked through and waits for the report.
-func (d *door) reconcile(ctx context.Context, sku string, dryRun, agree bool) (p passAnswer, err error) {
-	path := "/v1/stock/" + sku + "/reconcile"
-	got, err := d.post(ctx, path, map[string]bool{"dry_run": dryRun, "agree": agree})
-	for patience := passPatience; err == nil; {
-		if err = json.Unmarshal(got.body, &p); err != nil || p.RunID == "" {
-			return p, fmt.Errorf("the door's answer is no report: %.200q", got.body)
-		}
-		if p.body = got.body; got.status != http.StatusAccepted {
-			return p, nil
-		}
-		select {
-		case <-ctx.Done():
-			return p, ctx.Err()
-		case <-time.After(passPoll):
-		}
-		var later passing
-		next, failed := d.get(ctx, path+"?run_id="+url.QueryEscape(p.RunID))
-		switch {
-		case failed == nil:
-			got, patience = next, passPatience
-		case errors.As(failed, &later) && patience > 0: // the pass goes on without the door
-			patience--
-		default:
-			err = failed
-		}
-	}
-	return p, err
 }
 
 // skus lists every SKU that the door knows.

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -15,7 +16,9 @@ import (
 type passDoor struct {
 	asked  []string
 	report string
-	away   int // times that it cannot answer
+	away   int  // times that it cannot answer
+	runs   bool // the pass does not end
+	looks  string
 }
 
 func (d *passDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -24,7 +27,9 @@ func (d *passDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/v1/stock":
 		_, _ = io.WriteString(w, `{"data":[{"sku":"A"},{"sku":"B"}],"next_cursor":null}`)
-	case r.Method == http.MethodPost:
+	case r.URL.Path == "/v1/attention":
+		_, _ = io.WriteString(w, d.looks)
+	case r.Method == http.MethodPost, d.runs:
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = io.WriteString(w, `{"run_id":"run 1","done":false}`)
 	case d.away > 0:
@@ -88,4 +93,31 @@ func TestReconcileAsksBeforeItAgrees(t *testing.T) {
 	require.Zero(t, agree("", false, "--yes").code)
 	require.Zero(t, agree("", false, "--dry-run").code)
 	require.Len(t, d.asked, 6)
+}
+
+// A pass that does not end is not waited for without a word, nor for ever.
+func TestReconcileSaysWhatItWaitsFor(t *testing.T) {
+	plain(t)
+	d := &passDoor{runs: true, looks: `{"data":[{"kind":"no-worker","grave":true,"says":"no worker asks for work","do":"start one"}],"redis":"open","temporal":"open"}`}
+	server := httptest.NewServer(d)
+	t.Cleanup(server.Close)
+	t.Setenv("HOLDFAST_URL", server.URL)
+	got := run(t, Services{}, "reconcile", "CHAIR", "--wait", "1s")
+	require.Equal(t, exitFailure, got.code)
+	require.Empty(t, got.out)
+	require.Equal(t, "holdfast: CHAIR: the pass has not ended in 1s; it goes on, and the report is its workflow's, reconcile.CHAIR. It waits, for no worker asks for work: start one\n", got.err)
+
+	door, err := newDoor()
+	require.NoError(t, err)
+	var words []string
+	_, err = door.reconcile(t.Context(), "CHAIR", false, false, passWait{most: time.Second, say: func(word string) { words = append(words, word) }})
+	require.Error(t, err)
+	require.Len(t, words, 1, "a word now and then is enough")
+	require.Contains(t, words[0], "waiting for the pass over CHAIR for 0s. It waits, for no worker asks for work: start one")
+
+	d.looks = wellDoor
+	require.Contains(t, door.passWaitsFor(t.Context()), "A worker does it, and goes on also without this command")
+	d.looks = ""
+	require.Contains(t, door.passWaitsFor(t.Context()), "The door does not say whether a worker runs")
+	require.Equal(t, exitUsage, run(t, Services{}, "reconcile", "CHAIR", "--wait", "0s").code)
 }

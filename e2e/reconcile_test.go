@@ -92,7 +92,7 @@ func (h *house) reconcile(t *testing.T, args ...string) passReport {
 
 func (h *house) tryReconcile(t *testing.T, args ...string) (report passReport, err error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary(t, "HOLDFAST_BIN"), append([]string{"reconcile", "--json"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), binary(t, "HOLDFAST_BIN"), append([]string{"reconcile", "--json", "--wait", "3h"}, args...)...)
 	cmd.Env = append(cmd.Environ(), "HOLDFAST_URL="+h.URL(), "HOLDFAST_KEY="+stack.APIKey)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
