@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -13,21 +14,27 @@ import (
 	"holdfast/dev/stack"
 )
 
-// The worker is killed and stays away while holds are due and paid: the door still
-// promises and takes joins; each hold that was due ends once, within a minute after the
-// worker is back, and what was paid in time is sold.
-// B8.
+// The worker is killed and stays away while holds are due and paid, people join a SKU of
+// which everything is held, and somebody presses a link: the door still promises, takes
+// joins and leads to the checkout; each hold that was due ends once, within a minute after
+// the worker is back, and what was paid in time is sold. B8: the units go to the line in
+// its order, those that joined meanwhile, too.
 func TestTheWorkerIsAwayWhileHoldsAreDue(t *testing.T) {
 	holds, length := 100, 8*time.Second
 	if long() {
 		holds, length = 500, 30*time.Second
 	}
-	const sku, line, payers = "no-worker", "no-worker-line", 5
+	const sku, line, payers, joins = "no-worker", "no-worker-line", 5, 5
 	ctx := t.Context()
 	h := ownHouse(t, stack.Options{}, lease)
 	h.opened(t, sku, int64(holds+payers))
 	h.opened(t, line, 0)
 	h.putPolicy(t, sku, map[string]any{"hold_seconds": 5})
+	first, err := h.inLine(ctx, h.shop, line, phone(10))
+	require.NoError(t, err)
+	require.NoError(t, h.shop.Restock(ctx, line, 1))
+	link, err := h.linkPage(ctx, first.EntryID)
+	require.NoError(t, err)
 	worker := h.Child(stack.Worker)
 	log := &customersLog{}
 	mob := &mob{arena: &arena{house: h}, customersLog: log}
@@ -50,8 +57,22 @@ func TestTheWorkerIsAwayWhileHoldsAreDue(t *testing.T) {
 	}))
 	last, err := h.shop.ReadHold(ctx, ids[holds-1])
 	require.NoError(t, err)
+	waiting := make([]string, joins)
+	for i := range waiting {
+		e, err := h.shop.Join(ctx, sku, phone(i))
+		require.NoError(t, err)
+		waiting[i] = e.EntryID
+	}
 	_, err = h.shop.Join(ctx, line, phone(0))
 	require.NoError(t, err)
+	pressed, err := h.shop.Press(ctx, link, "/r/")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusSeeOther, pressed.Status, pressed.Text)
+	text, err := h.offerText(ctx, first.EntryID)
+	require.NoError(t, err)
+	held, err := h.shop.ReadHold(ctx, text.HoldID)
+	require.NoError(t, err)
+	require.Equal(t, "held", held.State, "the door has adopted it")
 	require.NoError(t, lasts(ctx, max(length-time.Since(went), time.Until(last.ExpiresAt))))
 	require.NoError(t, worker.Start(ctx))
 	back := time.Now()
@@ -73,6 +94,14 @@ func TestTheWorkerIsAwayWhileHoldsAreDue(t *testing.T) {
 	for _, id := range ids {
 		require.Equal(t, 1, ends[id], id)
 	}
+	for i, entry := range waiting {
+		text, err := h.offerText(ctx, entry)
+		require.NoError(t, err, "no. %d of the line", i+1)
+		require.Equal(t, phone(i), text.To)
+	}
+	require.Equal(t, waiting, h.offeredTo(t, sku), "one offer each, in the order of the line")
+	h.status(t, first.EntryID, "knows that it was pressed", func(s map[string]any) bool { return s["state"] == "holding" })
+	confirmed(t, h, text.HoldID, "pay_pressed")
 	require.NoError(t, h.shop.Restock(ctx, line, 1))
 	require.NoError(t, until(ctx, "who joined meanwhile is told", func() error {
 		texts, err := h.outbox.Texts()
@@ -84,6 +113,17 @@ func TestTheWorkerIsAwayWhileHoldsAreDue(t *testing.T) {
 		return errors.Join(err, errNotYet)
 	}))
 	h.judge(t, sku, line)
+}
+
+// offeredTo are the entries that a SKU's ledger has offers to, in its order.
+func (h *house) offeredTo(t *testing.T, sku string) (entries []string) {
+	t.Helper()
+	for _, l := range h.ledger(t, sku) {
+		if l.Verb == "offer" {
+			entries = append(entries, l.Other)
+		}
+	}
+	return entries
 }
 
 // lasts is how long a story says that something lasts; nothing is waited for.
