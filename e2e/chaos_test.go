@@ -25,10 +25,10 @@ import (
 const (
 	chaosHolds = 100 // a run with fewer promised holds has shown nothing: it goes on
 	chaosCalm  = 4 * time.Minute
-	// Twelve promised 140 holds in one round on two cores that were not too busy, and so
-	// few on busy ones that a second was needed.
-	chaosBuyers  = 20
-	chaosWaiters = 4
+	// These promised 158 holds in one round on two cores with much else to do; twenty
+	// promised 165, and once so few that a second round was needed.
+	chaosBuyers  = 32
+	chaosWaiters = 6
 )
 
 // chaosSeed is the seed to play again, or a fresh one. It decides the strikes, not what
