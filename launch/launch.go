@@ -284,38 +284,6 @@ func (l *Launcher) Signal(ctx context.Context, workflowID, signal string, arg an
 	return noOwner(l.c.SignalWorkflow(ctx, workflowID, "", signal, arg))
 }
 
-// Status answers the query status of a workflow, open or closed, into out;
-// ErrNoOwner when Temporal does not know the id.
-func (l *Launcher) Status(ctx context.Context, workflowID string, out any) error {
-	v, err := l.c.QueryWorkflow(ctx, workflowID, "", contract.QueryStatus)
-	if err != nil {
-		return noOwner(err)
-	}
-	return v.Get(out)
-}
-
-// OpenStatus answers the query status of an open workflow into out; ErrNoOwner when
-// it has closed or Temporal does not know the id.
-func (l *Launcher) OpenStatus(ctx context.Context, workflowID string, out any) error {
-	v, err := l.c.QueryWorkflowWithOptions(ctx, &client.QueryWorkflowWithOptionsRequest{
-		WorkflowID: workflowID, QueryType: contract.QueryStatus, QueryRejectCondition: enumspb.QUERY_REJECT_CONDITION_NOT_OPEN,
-	})
-	switch {
-	case err != nil:
-		return noOwner(err)
-	case v.QueryRejected != nil:
-		return fmt.Errorf("%w: it is %s", ErrNoOwner, v.QueryRejected.GetStatus())
-	}
-	return v.QueryResult.Get(out)
-}
-
-// Result answers what a run of a workflow that has completed returned, into out;
-// no worker is needed. ErrNoOwner when Temporal does not know the run.
-func (l *Launcher) Result(ctx context.Context, workflowID, runID string, out any) error {
-	run := l.c.GetWorkflow(ctx, workflowID, runID)
-	return noOwner(run.GetWithOptions(ctx, out, client.WorkflowRunGetOptions{DisableFollowingRuns: true}))
-}
-
 func noOwner(err error) error {
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {

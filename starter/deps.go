@@ -65,6 +65,7 @@ type Launcher interface {
 	Signal(ctx context.Context, workflowID, signal string, arg any) error
 	Status(ctx context.Context, workflowID string, out any) error
 	OpenStatus(ctx context.Context, workflowID string, out any) error
+	Next(ctx context.Context, workflowID string) (string, error)
 	Result(ctx context.Context, workflowID, runID string, out any) error
 	Reconcile(ctx context.Context, in contract.ReconcileInput) error
 	NewPass(ctx context.Context, in contract.ReconcileInput) (runID string, err error)

@@ -364,6 +364,23 @@ func (w *workflows) Status(_ context.Context, id string, out any) error {
 	return fmt.Errorf("no status of %T here", out)
 }
 
+// Next answers what statuses has of a Hold's next step.
+func (w *workflows) Next(_ context.Context, id string) (string, error) {
+	if err := w.enter("Next"); err != nil {
+		return "", err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, ok := w.holds[id]; !ok {
+		return "", launch.ErrNoOwner
+	}
+	next, ok := w.statuses[id].(string)
+	if !ok {
+		next = "given back at the deadline unless paid"
+	}
+	return next, nil
+}
+
 // Result answers for a run that has its own result, by its id.
 func (w *workflows) Result(_ context.Context, _, runID string, out any) error {
 	if err := w.enter("Result"); err != nil {

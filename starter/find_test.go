@@ -90,7 +90,7 @@ func TestFindByTheShopsOwnWords(t *testing.T) {
 	b := h.askHold("key-2", "order_ref", order, "customer", "somebody else").hold(t)
 	require.ElementsMatch(t, []string{a.HoldID, b.HoldID}, h.find(order).ids())
 	require.Equal(t, []string{a.HoldID}, h.find(customer).ids())
-	require.Equal(t, "paid, or given back at "+a.ExpiresAt, h.find(a.HoldID).Things[0].Next)
+	require.Equal(t, "given back at the deadline unless paid; its deadline is "+a.ExpiresAt, h.find(a.HoldID).Things[0].Next)
 
 	// A phone number makes the person, and still the shop asks for its customer.
 	texted := "texted " + customer
@@ -118,6 +118,20 @@ func TestFindByPayment(t *testing.T) {
 	require.Contains(t, v.Things[0].Next, "holdfast refunds settle")
 	require.Equal(t, id, v.Story[0].ID, "it came first")
 	require.Equal(t, contract.CauseLate, v.Story[0].Reason)
+}
+
+// What is next for a hold its workflow says, which knows of the grace and of wrong money.
+func TestFindAsksTheWorkflowWhatIsNext(t *testing.T) {
+	h := newHouse(t, 1)
+	hold := h.hold()
+	h.wf.set(func() { h.wf.statuses[hold.HoldID] = "a person should look: 1 payment(s) of another amount" })
+	require.Equal(t, "a person should look: 1 payment(s) of another amount; its deadline is "+hold.ExpiresAt, h.find(hold.HoldID).Things[0].Next)
+	h.wf.set(func() { h.wf.fail["Next"] = context.DeadlineExceeded })
+	v := h.find(hold.HoldID)
+	require.Equal(t, "paid, or given back at "+hold.ExpiresAt+"; when a payment has begun, after a grace", v.Things[0].Next)
+	require.Equal(t, []string{silentWorker}, v.Missing)
+	h.wf.set(func() { clear(h.wf.fail); delete(h.wf.holds, hold.HoldID) })
+	require.Contains(t, h.find(hold.HoldID).Things[0].Next, "holdfast reconcile "+h.sku)
 }
 
 // While a SKU is closed nobody knows what it knows: that nothing was found says nothing.

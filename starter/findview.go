@@ -2,12 +2,14 @@ package starter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 	"time"
 
 	"holdfast/contract"
+	"holdfast/launch"
 	"holdfast/redis"
 )
 
@@ -82,7 +84,7 @@ func (f *finding) tellHold(ctx context.Context, id string, spans map[string]time
 	}
 	f.at(h.ToldAt, h.SKU, h.ID, "its offer may be told: the text goes out")
 	f.at(h.SentAt, h.SKU, h.ID, "the provider has sent the text")
-	f.thing("hold", h.ID, h.SKU, string(h.State), f.d.nextOfHold(h))
+	f.thing("hold", h.ID, h.SKU, string(h.State), f.nextOfHold(ctx, h))
 	return nil
 }
 
@@ -98,18 +100,34 @@ func (f *finding) paymentIfKnown(ctx context.Context, id string) {
 	}
 }
 
-func (d *Door) nextOfHold(h redis.Hold) string {
+func (f *finding) nextOfHold(ctx context.Context, h redis.Hold) string {
 	switch h.State {
 	case contract.HoldOffered:
-		return "a press by " + stamp(d.offerUntil(h)) + ", or the offer lapses"
+		return "a press by " + stamp(f.d.offerUntil(h)) + ", or the offer lapses"
 	case contract.HoldProvisional:
 		return "its workflow takes it by " + stamp(h.Deadline) + ", or it is free again"
 	case contract.HoldHeld:
-		return "paid, or given back at " + stamp(h.Deadline)
+		return f.nextOfHeld(ctx, h)
 	case contract.HoldSold:
 		return "nothing: sold; a sold unit comes back as a return"
 	}
 	return "nothing: " + string(h.State) + reasonOf(h.Reason)
+}
+
+// nextOfHeld asks the workflow: it alone knows of money that is not right, and whether
+// the grace of a payment that has begun comes after the deadline.
+func (f *finding) nextOfHeld(ctx context.Context, h redis.Hold) (next string) {
+	f.asks(ctx, silentWorker, func(ctx context.Context) (err error) {
+		next, err = f.d.launcher.Next(ctx, h.ID)
+		if errors.Is(err, launch.ErrNoOwner) {
+			next, err = "nobody owns it, so nothing ends it; holdfast reconcile "+h.SKU+" looks after it", nil
+		}
+		return err
+	})
+	if next == "" {
+		return "paid, or given back at " + stamp(h.Deadline) + "; when a payment has begun, after a grace"
+	}
+	return next + "; its deadline is " + stamp(h.Deadline)
 }
 
 func reasonOf(reason string) string {
