@@ -27,19 +27,20 @@ const (
 
 // finding collects what a term stands for, then what happened to it.
 type finding struct {
-	d        *Door
-	seekFor  time.Duration
-	holds    []string
-	entries  []string
-	payments []string
-	events   []string
-	whole    bool        // every ledger was read to its beginning
-	left     bool        // there is more than findMost
-	story    []storyView // from the ledgers
-	marks    []storyView // from elsewhere
-	things   []thingView
-	missing  []string // who could not be asked, in words
-	unasked  error    // the answer when nothing is found without them
+	d         *Door
+	seekFor   time.Duration
+	holds     []string
+	entries   []string
+	payments  []string
+	events    []string
+	whole     bool        // every ledger was read to its beginning
+	left      bool        // there is more than findMost
+	story     []storyView // from the ledgers
+	marks     []storyView // from elsewhere
+	things    []thingView
+	withdrawn []string // holds that ended as offers
+	missing   []string // who could not be asked, in words
+	unasked   error    // the answer when nothing is found without them
 }
 
 // postFind answers the story of whatever a person on call was told: a phone number, a
@@ -67,6 +68,7 @@ func (d *Door) postFind(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return err
 	}
+	find.unowned()
 	// In one instant a line of a ledger comes first: the rest follows from it.
 	story := append(find.story, find.marks...)
 	slices.SortStableFunc(story, func(a, b storyView) int { return cmp.Compare(a.At, b.At) })

@@ -82,6 +82,34 @@ func TestFindTellsTheStory(t *testing.T) {
 	}
 }
 
+// An offer has no workflow of its own: a link would lead nowhere.
+func TestFindLinksWhatHasAWorkflow(t *testing.T) {
+	links := func(h *house, entryID, holdID string) (entry, hold bool) {
+		t.Helper()
+		h.door.cfg.Temporal.UIOrigins = []string{"https://temporal.example"}
+		for _, thing := range h.find(holdID).Things {
+			entry = entry || thing.ID == entryID && thing.UI != ""
+			hold = hold || thing.ID == holdID && thing.UI != ""
+		}
+		return entry, hold
+	}
+	h := newHouse(t, 0)
+	entryID, holdID, path := h.offer()
+	entry, hold := links(h, entryID, holdID)
+	require.Equal(t, []bool{true, false}, []bool{entry, hold}, "it is offered")
+	require.Equal(t, http.StatusSeeOther, h.press(path).status)
+	entry, hold = links(h, entryID, holdID)
+	require.Equal(t, []bool{true, true}, []bool{entry, hold}, "it was pressed")
+
+	h = newHouse(t, 0)
+	entryID, holdID, _ = h.offer()
+	_, err := h.gate.Leave(t.Context(), redis.LeaveRequest{SKU: h.sku, EntryID: entryID, State: contract.EntryLeft, Actor: "shopper"})
+	require.NoError(t, err)
+	require.Equal(t, contract.HoldReleased, h.record(holdID).State)
+	entry, hold = links(h, entryID, holdID)
+	require.Equal(t, []bool{true, false}, []bool{entry, hold}, "it was withdrawn")
+}
+
 // Of an order the shop knows the number, of a customer the name.
 func TestFindByTheShopsOwnWords(t *testing.T) {
 	h := newHouse(t, 5)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,18 @@ type thingView struct {
 	SKU   string `json:"sku,omitempty"`
 	State string `json:"state"`
 	Next  string `json:"next"`
-	UI    string `json:"ui,omitempty"` // its workflow in Temporal's UI
+	UI    string `json:"ui,omitempty"` // its workflow in Temporal's UI; an offer has none
+}
+
+// unowned takes the link from the holds that never were more than an offer: those have
+// no workflow, their entries' workflows own them.
+func (f *finding) unowned() {
+	for i, thing := range f.things {
+		offer := thing.State == string(contract.HoldOffered) || thing.State == string(contract.HoldLapsed) || slices.Contains(f.withdrawn, thing.ID)
+		if thing.Kind == "hold" && offer {
+			f.things[i].UI = ""
+		}
+	}
 }
 
 // storyView is one thing that happened.
@@ -244,6 +256,9 @@ func (f *finding) tellEvent(ctx context.Context, id string) {
 
 // happened adds a line of a ledger.
 func (f *finding) happened(sku string, l redis.LedgerLine) {
+	if l.Verb == "withdraw" {
+		f.withdrawn = append(f.withdrawn, l.RefID)
+	}
 	f.story = append(f.story, storyView{At: stamp(l.At), SKU: sku, ID: l.RefID, What: sentence(l), By: l.Actor, Reason: l.Reason})
 }
 
