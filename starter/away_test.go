@@ -91,7 +91,7 @@ func TestWithoutRedisNothingIsRefused(t *testing.T) {
 			"POST /codec/encode": 415, "POST /codec/decode": 415,
 			"POST /v1/webhooks/twilio/status": 401, "POST /v1/webhooks/twilio/inbound": 401,
 			// Of Temporal, which knows nothing here.
-			"GET /v1/holds": 200, "GET /v1/refunds": 200, "GET /v1/events": 200,
+			"GET /v1/holds": 200, "GET /v1/refunds": 200, "GET /v1/events": 200, "GET /v1/attention": 200,
 			"POST /v1/refunds/{payment_id}/settle": 404, "POST /v1/refunds/{payment_id}/retry": 404,
 			"POST /v1/events/{event_id}/retry": 404, "POST /v1/events/test": 422,
 		}
