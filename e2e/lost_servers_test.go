@@ -19,7 +19,7 @@ import (
 
 // A replica is promoted that has not got the last writes, and later the first server
 // again, which by then is the replica that has not got them. Each time whoever was given
-// a hold meanwhile keeps it.
+// a hold meanwhile keeps it. Then Temporal has forgotten who sold, too.
 // B98.
 func TestAPromotedReplicaWithoutTheLastWrites(t *testing.T) {
 	env := []string{}
@@ -38,36 +38,61 @@ func TestAPromotedReplicaWithoutTheLastWrites(t *testing.T) {
 	require.NoError(t, follows(ctx, second))
 
 	r := newRush(t, a.house, "promoted", 2000)
+	few := []*scarce{r.scarce(t, "promoted-few"), r.scarce(t, "failed-back-few")}
 	r.joins(t, 2)
 	r.more(t, 10)
-	for _, change := range []struct {
-		from, to *goredis.Client
-		addr     string
-	}{{first, second, server.Addr}, {second, first, a.RedisAddr()}} {
-		require.NoError(t, change.to.Do(ctx, "replicaof", "no", "one").Err())
-		r.joins(t, 2)
-		r.more(t, 10) // which the promoted one has not got
+	for _, s := range few {
+		s.expires(t)
+	}
+	// promotes makes the replica the server that door and worker ask.
+	promotes := func(to *goredis.Client, addr string) {
 		nets := a.networks(stack.Redis, stack.Worker, stack.Door)
 		for _, n := range nets {
 			n.Stop()
-			n.Upstream = change.addr
+			n.Upstream = addr
 		}
 		for _, n := range nets {
 			require.NoError(t, n.Start())
 		}
-		r.opens(t)
-		a.house.redis, a.check.Redis = change.to, change.to
+		a.house.redis, a.check.Redis = to, to
+	}
+	// attaches makes one the replica of the other, and waits until it has everything.
+	attaches := func(to *goredis.Client, addr string) {
+		host, port, err := net.SplitHostPort(addr)
+		require.NoError(t, err)
+		require.NoError(t, to.Do(ctx, "replicaof", host, port).Err())
+		require.NoError(t, follows(ctx, to))
+	}
+	detaches := func(from *goredis.Client) { require.NoError(t, from.Do(ctx, "replicaof", "no", "one").Err()) }
+
+	for i, change := range []struct {
+		from, to *goredis.Client
+		addr     string
+	}{{first, second, server.Addr}, {second, first, a.RedisAddr()}} {
+		detaches(change.to)
+		r.joins(t, 2)
+		r.more(t, 10) // which the promoted one has not got
+		few[i].promises(t)
+		promotes(change.to, change.addr)
+		r.opensRebuilt(t)
+		for _, s := range few[:i+1] {
+			s.stands(t)
+		}
 		r.more(t, 10)
 		if change.to == second { // the first comes back as a replica
-			host, port, err := net.SplitHostPort(change.addr)
-			require.NoError(t, err)
-			require.NoError(t, change.from.Do(ctx, "replicaof", host, port).Err())
-			require.NoError(t, follows(ctx, change.from))
-			r.opens(t)
+			attaches(change.from, change.addr)
+			r.opensAsItIs(t)
 		}
 	}
+	for _, s := range few {
+		s.ends(t)
+	}
 	r.ends(t)
-	r.differed(t)
+	forgotten(t, a.house, r.flash, func() {
+		attaches(second, a.RedisAddr())
+		a.house.reopens(t, r.flash)
+		detaches(second)
+	}, func() { promotes(second, server.Addr) })
 	a.house.redis = first // which the house closes
 }
 
@@ -99,31 +124,37 @@ func TestAClusterNodeIsReplaced(t *testing.T) {
 	replaced := newRush(t, h, "replaced", 2000)
 	owner, err := rdb.MasterForKey(t.Context(), "hf:{"+replaced.flash+"}:stock")
 	require.NoError(t, err)
-	var other string
-	for i := 0; other == ""; i++ {
-		sku := fmt.Sprint("elsewhere-", i)
-		at, err := rdb.MasterForKey(t.Context(), "hf:{"+sku+"}:stock")
-		require.NoError(t, err)
-		if at.Options().Addr != owner.Options().Addr {
-			other = sku
+	// named is a SKU that this node has, or another one.
+	named := func(prefix string, here bool) string {
+		for i := 0; ; i++ {
+			sku := fmt.Sprint(prefix, i)
+			at, err := rdb.MasterForKey(t.Context(), "hf:{"+sku+"}:stock")
+			require.NoError(t, err)
+			if (at.Options().Addr == owner.Options().Addr) == here {
+				return sku
+			}
 		}
 	}
+	few, other := replaced.scarce(t, named("replaced-few-", true)), named("elsewhere-", false)
 	h.opened(t, other, 5)
 	held, err := h.shop.Hold(t.Context(), other, "ada")
 	require.NoError(t, err)
 	replaced.joins(t, 2)
 	replaced.more(t, 10)
+	few.expires(t)
+	few.promises(t)
 	for _, node := range nodes.Nodes {
 		if node.Addr == owner.Options().Addr {
 			node.Kill() // it has no file but that of the Cluster
 			require.NoError(t, node.Run())
 		}
 	}
-	replaced.opens(t)
+	replaced.opensRebuilt(t)
+	few.stands(t)
 	replaced.joins(t, 1)
 	replaced.more(t, 10)
+	few.ends(t)
 	replaced.ends(t)
-	replaced.differed(t)
 	confirmed(t, h, held.HoldID, "pay_ada")
 	h.judge(t, other)
 }

@@ -20,9 +20,9 @@ import (
 )
 
 // Redis forgets in the middle of traffic what it has acknowledged. Whatever it forgets,
-// each hold that a client was given is honoured, every sale counts once, nothing is sold
-// twice, the line keeps its order, and what differed is reported. Nothing of ours is
-// started again. Then Temporal has forgotten who sold, too.
+// each hold that a client was given is honoured, every sale counts once, a retaken one too,
+// nothing is sold twice, the line keeps its order, and what differed is reported each time.
+// Nothing of ours is started again. Then Temporal has forgotten who sold, too.
 // B98.
 func TestRedisLosesData(t *testing.T) {
 	h := ownHouse(t, stack.Options{Env: maps.Clone(lossEnv), AppendFsync: "always"}, 2*time.Second)
@@ -34,65 +34,98 @@ func TestRedisLosesData(t *testing.T) {
 	}
 
 	t.Run("an old snapshot", func(t *testing.T) {
-		r := newRush(t, h, "older", units)
-		r.joins(t, 2)
-		r.more(t, holds)
 		kept := filepath.Join(t.TempDir(), "kept")
-		t.Run("its file intact", func(t *testing.T) {
+		keeps := func() {
 			require.NoError(t, redis.Stop())
+			require.NoError(t, os.RemoveAll(kept))
 			require.NoError(t, os.CopyFS(kept, os.DirFS(data)))
 			require.NoError(t, redis.Start(t.Context()))
-			r.opens(t)
+		}
+		restores := func() {
+			require.NoError(t, redis.Stop())
+			require.NoError(t, os.RemoveAll(data))
+			require.NoError(t, os.CopyFS(data, os.DirFS(kept)))
+			require.NoError(t, redis.Start(t.Context()))
+		}
+		r := newRush(t, h, "older", units)
+		few := r.scarce(t, "older-few")
+		r.joins(t, 2)
+		r.more(t, holds)
+		few.expires(t)
+		t.Run("its file intact", func(t *testing.T) {
+			keeps()
+			r.opensAsItIs(t)
 		})
 		r.joins(t, 2)
 		r.more(t, holds)
-		require.NoError(t, redis.Stop())
-		require.NoError(t, os.RemoveAll(data))
-		require.NoError(t, os.CopyFS(data, os.DirFS(kept)))
-		require.NoError(t, redis.Start(t.Context()))
-		r.opens(t)
+		few.promises(t)
+		restores()
+		r.opensRebuilt(t)
+		few.stands(t)
 		r.joins(t, 1)
 		r.more(t, holds)
+		few.ends(t)
 		r.ends(t)
-		r.differed(t)
+		forgotten(t, h, r.flash, func() { keeps(); h.reopens(t, r.flash) }, restores)
 	})
 	t.Run("emptied", func(t *testing.T) {
+		empties := func() { require.NoError(t, h.redis.FlushAll(t.Context()).Err()) }
 		r := newRush(t, h, "emptied", units)
+		few := r.scarce(t, "emptied-few")
 		r.joins(t, 3)
 		r.more(t, holds)
-		require.NoError(t, h.redis.FlushAll(t.Context()).Err())
-		r.opens(t)
+		few.expires(t)
+		few.promises(t)
+		empties()
+		r.opensRebuilt(t)
+		few.stands(t)
 		r.joins(t, 2)
 		r.more(t, holds)
 		t.Run("and restarted while it is rebuilt", func(t *testing.T) {
-			for _, strike := range []func(){
-				func() { require.NoError(t, h.redis.FlushAll(t.Context()).Err()) },
-				func() { redis.Kill(); require.NoError(t, redis.Start(t.Context())) },
-			} {
-				require.NoError(t, h.redis.FlushAll(t.Context()).Err())
+			for _, strike := range []func(){empties, func() { redis.Kill(); require.NoError(t, redis.Start(t.Context())) }} {
+				empties()
 				require.NoError(t, until(t.Context(), "a rebuild has begun", func() error {
 					return h.redis.HGet(t.Context(), "hf:{"+r.flash+"}:stock", "rebuild").Err()
 				}))
 				strike()
 			}
-			r.opens(t)
+			r.opensRebuilt(t)
+			few.stands(t)
 		})
 		r.more(t, holds)
+		t.Run("and Temporal is away", func(t *testing.T) {
+			temporal := h.Child(stack.Temporal)
+			temporal.Kill()
+			empties()
+			require.NoError(t, lasts(t.Context(), 8*time.Second)) // longer than a gate stays closed otherwise
+			a, err := h.shop.AskHold(t.Context(), r.flash, "meanwhile", "meanwhile")
+			require.NoError(t, err)
+			require.Equal(t, http.StatusServiceUnavailable, a.Status, a)
+			written, err := h.redis.Exists(t.Context(), "hf:{"+r.flash+"}:stock").Result()
+			require.NoError(t, err)
+			require.Zero(t, written, "nothing is written of a SKU that cannot be compared")
+			require.NoError(t, comesBack(t.Context(), temporal))
+			r.opensRebuilt(t)
+			few.stands(t)
+		})
+		r.more(t, holds)
+		few.ends(t)
 		r.ends(t)
-		r.differed(t)
-		forgotten(t, h, r.flash)
+		forgotten(t, h, r.flash, func() {}, empties)
 	})
 }
 
-// forgotten lets Temporal forget who has sold, and then empties Redis once more: what was
-// sold stays sold, and as many units as are left are to be had.
-func forgotten(t *testing.T, h *house, sku string) {
+// forgotten lets Temporal forget who has sold. Then Redis loses what it has not kept: what
+// was sold stays sold, and as many units as are left are to be had.
+func forgotten(t *testing.T, h *house, sku string, keeps, loses func()) {
 	t.Helper()
 	ctx := t.Context()
 	before, err := h.shop.Stock(ctx, sku)
 	require.NoError(t, err)
 	require.NoError(t, until(ctx, "the sales are audited", func() error {
-		h.reconcile(t, sku)
+		if _, err := h.shop.Call(ctx, http.MethodPost, "/v1/stock/"+sku+"/reconcile", map[string]any{}); err != nil {
+			return err
+		}
 		var book struct {
 			Audit struct {
 				Sold int64 `json:"sold"`
@@ -126,10 +159,11 @@ func forgotten(t *testing.T, h *house, sku string) {
 		}
 		return nil
 	}))
+	keeps()
 	late, err := h.shop.Hold(ctx, sku, "late")
 	require.NoError(t, err)
-	confirmed(t, h, late.HoldID, "pay_late") // after the audit
-	require.NoError(t, h.redis.FlushAll(ctx).Err())
+	confirmed(t, h, late.HoldID, "pay_late_"+sku) // after the audit
+	loses()
 	h.reopens(t, sku)
 	after, err := h.shop.Stock(ctx, sku)
 	require.NoError(t, err)
@@ -155,8 +189,9 @@ type (
 	ledgerLine = check.Line
 	// lossReport is what a Reconcile says when it has closed.
 	lossReport struct {
-		Opened      bool     `json:"opened"`
-		Differences []string `json:"differences"`
+		Opened      bool      `json:"opened"`
+		Checked     time.Time `json:"checked_at"`
+		Differences []string  `json:"differences"`
 	}
 )
 

@@ -28,6 +28,7 @@ type rush struct {
 	mu     sync.Mutex
 	kept   []*promise
 	given  map[string]bool // back, by their shoppers
+	skus   []string        // that are lost with it
 	line   []string        // entries in the order of their joins
 	over   atomic.Bool
 	people sync.WaitGroup
@@ -38,6 +39,7 @@ func newRush(t *testing.T, h *house, name string, units int64) *rush {
 	t.Helper()
 	log := &customersLog{restocked: map[string]int64{}}
 	r := &rush{mob: &mob{arena: &arena{house: h}, customersLog: log, flash: name + "-flash", line: name + "-line"}, given: map[string]bool{}}
+	r.skus = []string{r.flash, r.mob.line}
 	h.opened(t, r.flash, units)
 	h.opened(t, r.mob.line, 0)
 	r.restocked[r.flash] = units
@@ -104,23 +106,56 @@ func (r *rush) joins(t *testing.T, n int) {
 	}
 }
 
-// opens waits until both SKUs sell again, by themselves.
-func (r *rush) opens(t *testing.T) {
+// opens waits until all SKUs sell again, by themselves, and answers since when it has.
+func (r *rush) opens(t *testing.T) (since time.Time) {
 	t.Helper()
 	began := time.Now()
-	for _, sku := range []string{r.flash, r.mob.line} {
-		r.reopens(t, sku)
-	}
+	r.reopens(t, r.skus...)
 	figure(t, "loss_to_open_gate", time.Since(began).Seconds(), "s")
+	return began
 }
 
-// reopens waits until a SKU has opened by itself.
-func (h *house) reopens(t *testing.T, sku string) {
+// opensAsItIs is opens of a Redis that has lost nothing.
+func (r *rush) opensAsItIs(t *testing.T) {
 	t.Helper()
-	require.NoError(t, until(t.Context(), sku+" has opened by itself", func() error {
-		s, err := h.shop.Stock(t.Context(), sku)
-		if err == nil && s.State == "closed" {
-			err = errors.New("it is closed")
+	since := r.opens(t)
+	for _, sku := range r.skus {
+		require.False(t, r.rebuilt(t, sku, since), "%s has lost nothing, and was rebuilt", sku)
+	}
+}
+
+// opensRebuilt is opens of a Redis that has lost something: a report of this time says what.
+func (r *rush) opensRebuilt(t *testing.T) {
+	t.Helper()
+	since := r.opens(t)
+	require.True(t, r.rebuilt(t, r.flash, since), "it was rebuilt")
+	require.NoError(t, until(t.Context(), "the difference is reported", func() error {
+		runs, err := r.reports(t.Context(), r.flash)
+		if err == nil && !slices.ContainsFunc(runs, func(p lossReport) bool { return p.Opened && len(p.Differences) > 0 && p.Checked.After(since) }) {
+			err = errors.New("no report has one")
+		}
+		return err
+	}))
+}
+
+// rebuilt says whether a SKU's ledger tells of a rebuild since then.
+func (h *house) rebuilt(t *testing.T, sku string, since time.Time) bool {
+	t.Helper()
+	return slices.ContainsFunc(h.ledger(t, sku), func(l ledgerLine) bool {
+		return l.Verb == "repair" && l.Reason == "rebuilt" && l.At.After(since)
+	})
+}
+
+// reopens waits until SKUs have opened by themselves. Who asks for one has it checked.
+func (h *house) reopens(t *testing.T, skus ...string) {
+	t.Helper()
+	require.NoError(t, until(t.Context(), fmt.Sprint(skus, " have opened by themselves"), func() (err error) {
+		for _, sku := range skus {
+			s, failed := h.shop.Stock(t.Context(), sku)
+			if failed == nil && s.State == "closed" {
+				failed = errors.New(sku + " is closed")
+			}
+			err = errors.Join(err, failed)
 		}
 		return err
 	}))
@@ -155,18 +190,4 @@ func (r *rush) ends(t *testing.T) {
 	require.EqualValues(t, len(r.promises)-len(r.given), stock.Sold, "units sold and promises that were paid")
 	require.Equal(t, [3]int64{r.restocked[r.flash] - stock.Sold, 0, 0}, [3]int64{stock.OnHand, stock.Held, stock.Offered})
 	r.judge(t, r.flash, r.mob.line)
-}
-
-// differed waits until a report says what a rebuild has found.
-func (r *rush) differed(t *testing.T) {
-	t.Helper()
-	lines := r.ledger(t, r.flash)
-	require.True(t, slices.ContainsFunc(lines, func(l ledgerLine) bool { return l.Verb == "repair" && l.Reason == "rebuilt" }), "it was rebuilt")
-	require.NoError(t, until(t.Context(), "the difference is reported", func() error {
-		runs, err := r.reports(t.Context(), r.flash)
-		if err == nil && !slices.ContainsFunc(runs, func(p lossReport) bool { return p.Opened && len(p.Differences) > 0 }) {
-			err = errors.New("no report has one")
-		}
-		return err
-	}))
 }
