@@ -91,13 +91,7 @@ func (h *house) outage(t *testing.T, fence string, length, bound time.Duration) 
 
 	// What was promised stands, and who waited is told.
 	confirmed(t, h, before.HoldID, "pay_before")
-	require.NoError(t, each(ctx, len(c.won), 16, func(ctx context.Context, i int) error {
-		hold, err := h.shop.ReadHold(ctx, c.won[i])
-		if err == nil && hold.State != "held" {
-			err = fmt.Errorf("hold %s was promised and is %s", hold.HoldID, hold.State)
-		}
-		return err
-	}))
+	require.NoError(t, each(ctx, len(c.won), 16, c.stands))
 	require.NoError(t, h.shop.Restock(ctx, empty, 1))
 	text, err := h.offerText(ctx, waits.EntryID)
 	require.NoError(t, err)
@@ -181,6 +175,15 @@ func (c *customers) once(key string) (final bool) {
 		c.faults = append(c.faults, fmt.Errorf("request %s was answered %s", key, a))
 	}
 	return true
+}
+
+// stands wants the i-th hold that was promised to be held.
+func (c *customers) stands(ctx context.Context, i int) error {
+	hold, err := c.h.shop.ReadHold(ctx, c.won[i])
+	if err == nil && hold.State != "held" {
+		err = fmt.Errorf("hold %s was promised and is %s", hold.HoldID, hold.State)
+	}
+	return err
 }
 
 func (c *customers) until(t *testing.T, what string, ok func() bool) {
