@@ -108,7 +108,7 @@ func TestTheMetricsAreThoseOfTheRunbook(t *testing.T) {
 			is(door, `holdfast_gate_verbs_total{outcome="sold-out",verb="reserve"}`, "1"),
 			is(worker, `holdfast_gate_verbs_total{outcome="hold-ended",verb="confirm"}`, "1"),
 			is(worker, "holdfast_hold_to_payment_seconds_count", "1"),
-			is(door, "holdfast_refunds_open", "1"),
+			is(door, "holdfast_refunds_open", "1"), is(door, "holdfast_events_late", "0"), is(door, "holdfast_events_parked", "0"),
 			is(door, "holdfast_tripwire", "0"), is(worker, "holdfast_tripwire", "0"),
 			is(door, `holdfast_units{part="sold",sku="metered"}`, "1"), is(worker, `holdfast_units{part="on_hand",sku="metered"}`, "1"),
 			is(worker, `holdfast_texts_total{outcome="never"}`, "0"),

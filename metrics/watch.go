@@ -39,6 +39,10 @@ type Watch struct {
 	// OpenRefunds counts the money that made no sale and is not settled; nil
 	// leaves the metric out.
 	OpenRefunds func(ctx context.Context) (int64, error)
+	// Events counts what the shop was not told: events that it has not taken ten minutes
+	// after they happened and that are still tried, and those that were given up; nil
+	// leaves the metrics out.
+	Events func(ctx context.Context) (late, parked int64, err error)
 	// TextsToday counts the segments that today has seen, and how many it may, 0
 	// for any number; nil leaves the metrics out.
 	TextsToday func(ctx context.Context) (spent, budget int64, err error)
@@ -74,6 +78,8 @@ var (
 	tripDesc    = prometheus.NewDesc("holdfast_tripwire", "SKUs whose tripwire rings: they promise more than there is, or their books do not add up.", nil, nil)
 	spentDesc   = prometheus.NewDesc("holdfast_text_segments_today", "Segments of texts that were sent today, in UTC.", nil, nil)
 	budgetDesc  = prometheus.NewDesc("holdfast_text_segments_a_day", "Segments of texts that may be sent in a day.", nil, nil)
+	lateDesc    = prometheus.NewDesc("holdfast_events_late", "Events that the shop has not taken ten minutes after they happened and that are still tried.", nil, nil)
+	parkedDesc  = prometheus.NewDesc("holdfast_events_parked", "Events that were given up and wait for a person.", nil, nil)
 	refundsDesc = prometheus.NewDesc("holdfast_refunds_open", "Payments that made no sale and are not settled.", nil, nil)
 )
 
@@ -87,8 +93,11 @@ type state struct {
 	mu      sync.Mutex
 	books   kept[booksLook]
 	refunds kept[int64]
+	events  kept[eventsLook]
 	texts   kept[textsLook]
 }
+
+type eventsLook struct{ late, parked int64 }
 
 type textsLook struct{ spent, budget int64 }
 
@@ -123,6 +132,11 @@ func (s *state) look(ctx context.Context) bool {
 	if s.watch.OpenRefunds != nil {
 		open, refundsErr = s.watch.OpenRefunds(ctx)
 	}
+	var events eventsLook
+	var eventsErr error
+	if s.watch.Events != nil {
+		events.late, events.parked, eventsErr = s.watch.Events(ctx)
+	}
 	var texts textsLook
 	var textsErr error
 	if s.watch.TextsToday != nil {
@@ -136,6 +150,9 @@ func (s *state) look(ctx context.Context) bool {
 	s.books.saw(books, err, "stock", s.watch.Log)
 	if s.watch.OpenRefunds != nil {
 		s.refunds.saw(&open, refundsErr, "open refunds", s.watch.Log)
+	}
+	if s.watch.Events != nil {
+		s.events.saw(&events, eventsErr, "events", s.watch.Log)
 	}
 	if s.watch.TextsToday != nil {
 		s.texts.saw(&texts, textsErr, "today's texts", s.watch.Log)
@@ -218,7 +235,7 @@ func (s *state) tell(ctx context.Context, c redis.Counters, rings []contract.Rin
 
 // Describe is part of prometheus.Collector.
 func (s *state) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{unitsDesc, freeDesc, overdueDesc, tripDesc, refundsDesc, spentDesc, budgetDesc} {
+	for _, d := range []*prometheus.Desc{unitsDesc, freeDesc, overdueDesc, tripDesc, refundsDesc, lateDesc, parkedDesc, spentDesc, budgetDesc} {
 		ch <- d
 	}
 }
@@ -233,6 +250,10 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	}
 	if n := s.refunds.value; n != nil {
 		gauge(refundsDesc, float64(*n))
+	}
+	if n := s.events.value; n != nil {
+		gauge(lateDesc, float64(n.late))
+		gauge(parkedDesc, float64(n.parked))
 	}
 	if n := s.texts.value; n != nil {
 		gauge(spentDesc, float64(n.spent))

@@ -77,6 +77,11 @@ func TestWatch(t *testing.T) {
 					defer s.mu.Unlock()
 					return refunds, refundsErr
 				},
+				Events: func(context.Context) (int64, int64, error) {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					return refunds + 2, refunds + 3, refundsErr
+				},
 				TextsToday: func(context.Context) (int64, int64, error) {
 					s.mu.Lock()
 					defer s.mu.Unlock()
@@ -102,6 +107,7 @@ func TestWatch(t *testing.T) {
 			`holdfast_units{part="shortfall",sku="TEE"} 0`, `holdfast_units{part="sold",sku="TEE"} 2`)
 		now("outbox_oldest_seconds", "holdfast_outbox_oldest_seconds 7")
 		now("refunds_open", "holdfast_refunds_open 4")
+		now("events", "holdfast_events_late 6", "holdfast_events_parked 7")
 		now("tripwire", "holdfast_tripwire 0")
 		now("text_segments_today", "holdfast_text_segments_today 70")
 		now("text_segments_a_day", "holdfast_text_segments_a_day 100")
@@ -136,6 +142,7 @@ func TestWatch(t *testing.T) {
 		}
 		now("outbox_oldest_seconds", "holdfast_outbox_oldest_seconds 7")
 		now("refunds_open")
+		now("events")
 		cancel()
 		<-ended
 	})

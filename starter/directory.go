@@ -185,12 +185,30 @@ func (v visibility) Events(ctx context.Context, state string, limit int, cursor 
 	return workflowIDs(out.GetExecutions()), out.GetNextPageToken(), nil
 }
 
+// eventLate is how long after it happened an event that the shop has not taken is late.
+const eventLate = 10 * time.Minute
+
+// untoldEvents counts the events that the shop has not taken: those that are late and
+// still tried, and those that were given up.
+func (v visibility) untoldEvents(ctx context.Context) (late, parked int64, err error) {
+	inState := func(state string) string {
+		return ofType(contract.EventWorkflow) + running + " AND " + contract.StateAttribute + "='" + state + "'"
+	}
+	late, err = v.count(ctx, inState(contract.EventSending)+" AND StartTime<'"+time.Now().Add(-eventLate).UTC().Format(time.RFC3339)+"'")
+	if err == nil {
+		parked, err = v.count(ctx, inState(contract.EventParked))
+	}
+	return late, parked, err
+}
+
 func (v visibility) OpenPayments(ctx context.Context, sku string) (int64, error) {
-	out, err := v.c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
-		Query: ofType(contract.PaymentWorkflow) + ofSKU(sku) + running,
-	})
+	return v.count(ctx, ofType(contract.PaymentWorkflow)+ofSKU(sku)+running)
+}
+
+func (v visibility) count(ctx context.Context, query string) (int64, error) {
+	out, err := v.c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
 	if err != nil {
-		return 0, fmt.Errorf("count open payments: %w", err)
+		return 0, fmt.Errorf("count workflows: %w", err)
 	}
 	return out.GetCount(), nil
 }

@@ -68,7 +68,7 @@ func Run(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	background.Go(func() {
-		counts.Watch(watching, metrics.Watch{Books: gate, Named: cfg.Metrics.SKUs, Log: log, OpenRefunds: func(ctx context.Context) (int64, error) {
+		counts.Watch(watching, metrics.Watch{Books: gate, Named: cfg.Metrics.SKUs, Log: log, Events: directory.untoldEvents, OpenRefunds: func(ctx context.Context) (int64, error) {
 			return directory.OpenPayments(ctx, "")
 		}})
 	})
