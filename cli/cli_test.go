@@ -7,9 +7,11 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/config"
@@ -166,4 +168,21 @@ func TestLoggerWritesJSONToAFile(t *testing.T) {
 	text, err := os.ReadFile(f.Name())
 	require.NoError(t, err)
 	require.True(t, json.Valid(text), string(text))
+}
+
+// What a person may ask of the door a program may ask as well.
+func TestEveryCommandOfTheDoorHasJSON(t *testing.T) {
+	others := []string{"worker", "starter", "setup", "init", "version", "healthcheck", "check", "help"}
+	a := &app{}
+	var look func(cmd *cobra.Command)
+	look = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			look(sub)
+		}
+		asks := cmd.Runnable() && (!cmd.HasSubCommands() || cmd.HasAvailableLocalFlags())
+		if cmd.HasParent() && asks && !slices.Contains(others, cmd.Name()) {
+			require.True(t, cmd.Flags().Lookup("json") != nil || cmd.InheritedFlags().Lookup("json") != nil, cmd.CommandPath())
+		}
+	}
+	look(a.root())
 }

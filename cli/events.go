@@ -99,7 +99,7 @@ func eventTable(out io.Writer, rows []json.RawMessage) error {
 }
 
 func (a *app) eventsRetry() *cobra.Command {
-	var all, sending bool
+	var all, sending, asJSON bool
 	cmd := &cobra.Command{
 		Use: "retry ID | --all [--sending]", Short: "Deliver events afresh",
 		Long: `Deliver an event afresh, or with --all every parked one, with --all --sending every
@@ -128,10 +128,11 @@ safe to repeat: the shop knows an event by its id.
 					return err
 				}
 			}
-			return a.retryEvents(cmd.Context(), d, ids)
+			return a.retryEvents(cmd.Context(), d, ids, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every parked event")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON: a list of what each event is then")
 	cmd.Flags().BoolVar(&sending, "sending", false, "with --all: every event that is still tried, in place of the parked ones")
 	return cmd
 }
@@ -152,28 +153,35 @@ func eventIDs(ctx context.Context, d *door, state string) (ids []string, err err
 }
 
 // retryEvents goes on after a failure: one event says nothing of the next.
-func (a *app) retryEvents(ctx context.Context, d *door, ids []string) error {
+func (a *app) retryEvents(ctx context.Context, d *door, ids []string, asJSON bool) error {
 	var failed []error
+	rows := []json.RawMessage{}
 	for _, id := range ids {
 		got, err := d.post(ctx, "/v1/events/"+id+"/retry", struct{}{})
 		var e eventAnswer
 		if err == nil {
-			e, err = readEvent(got.body)
+			if e, err = readEvent(got.body); err == nil {
+				rows = append(rows, got.body)
+			}
 		}
 		switch {
 		case err != nil:
 			failed = append(failed, fmt.Errorf("%s: %w", id, err))
 		case e.State == contract.EventParked, e.State == contract.EventDiscarded:
 			failed = append(failed, fmt.Errorf("%s is %s: %s", id, e.State, e.Reason))
-		default:
+		case !asJSON:
 			fmt.Fprintf(a.std.Out, "%s is %s\n", id, e.State)
 		}
+	}
+	if asJSON {
+		failed = append(failed, rowsJSON(a.std.Out, rows))
 	}
 	return errors.Join(failed...)
 }
 
 func (a *app) eventsTest() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use: "test", Short: "Send a test event to the shop's endpoint and show what it says",
 		Long: `Send one event of type holdfast.test to the endpoint of events.url, once, and show
 what it says. The door sends it, with the configuration that it runs with.
@@ -200,8 +208,15 @@ what it says. The door sends it, with the configuration that it runs with.
 			if err := json.Unmarshal(got.body, &t); err != nil || t.EventID == "" {
 				return fmt.Errorf("the door's answer is no test: %.200q", got.body)
 			}
+			if asJSON {
+				if err := indent(a.std.Out, got.body); err != nil {
+					return err
+				}
+			}
 			if t.Acknowledged {
-				_, err := fmt.Fprintf(a.std.Out, "the endpoint took %s\n", t.EventID)
+				if !asJSON {
+					_, err = fmt.Fprintf(a.std.Out, "the endpoint took %s\n", t.EventID)
+				}
 				return err
 			}
 			text := "the endpoint did not take " + t.EventID + ": " + t.Reason
@@ -214,4 +229,5 @@ what it says. The door sends it, with the configuration that it runs with.
 			return errors.New(text)
 		},
 	}
+	return jsonFlag(cmd, &asJSON)
 }

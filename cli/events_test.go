@@ -91,6 +91,7 @@ func TestEventsRetry(t *testing.T) {
 
 	got = run(t, Services{}, "events", "retry", "--all")
 	require.Equal(t, result{0, eventOne + " is sending\n" + eventTwo + " is delivered\n", ""}, got)
+	require.JSONEq(t, "["+d.answers[eventOne]+","+d.answers[eventTwo]+"]", run(t, Services{}, "events", "retry", "--all", "--json").out)
 
 	// One that fails says nothing of the next.
 	d.refuse = eventOne
@@ -123,6 +124,9 @@ func TestEventsTest(t *testing.T) {
 	d.answers["test"] = `{"event_id":"` + eventOne + `","acknowledged":false,"status":401,"answer":"who?","reason":"the endpoint answered 401","do":"compare the secrets"}`
 	got := run(t, Services{}, "events", "test")
 	require.Equal(t, exitFailure, got.code)
+	asJSON := run(t, Services{}, "events", "test", "--json")
+	require.Equal(t, exitFailure, asJSON.code)
+	require.JSONEq(t, d.answers["test"], asJSON.out)
 	require.Equal(t, "holdfast: the endpoint did not take "+eventOne+": the endpoint answered 401\n  it said: \"who?\"\n  what to do: compare the secrets\n", got.err)
 }
 

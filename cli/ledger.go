@@ -25,7 +25,7 @@ For a door on this machine a key that is not set is the published one of
 
 func (a *app) ledger() *cobra.Command {
 	var since, until, format string
-	var follow bool
+	var follow, asJSON bool
 	cmd := &cobra.Command{
 		Use: "ledger SKU", Short: "Show what moved the counters of a SKU, and why",
 		Long: `Show what moved the counters of a SKU, and why, oldest line first.
@@ -58,6 +58,12 @@ Lines that were trimmed stand in one opening line.
 			if follow && until != "" {
 				return usagef("--follow and --until exclude each other: what is followed has no end")
 			}
+			if asJSON {
+				if cmd.Flags().Changed("format") {
+					return usagef("--json is --format jsonl: say one of them")
+				}
+				format = "jsonl"
+			}
 			var err error
 			if r.out, err = newLedgerWriter(a.std.Out, format); err != nil {
 				return err
@@ -75,6 +81,7 @@ Lines that were trimmed stand in one opening line.
 	cmd.Flags().StringVar(&until, "until", "", "only lines before this instant; an instant, or how long ago")
 	cmd.Flags().BoolVar(&follow, "follow", false, "go on with new lines until interrupted")
 	cmd.Flags().StringVar(&format, "format", "table", "table, jsonl or csv")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format jsonl: each line of the ledger is one of JSON")
 	return cmd
 }
 

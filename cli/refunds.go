@@ -17,7 +17,7 @@ import (
 const maxReference = 200 // characters
 
 func (a *app) refunds() *cobra.Command {
-	var open bool
+	var open, asJSON bool
 	var sku, format string
 	cmd := &cobra.Command{
 		Use: "refunds", Short: "List the money that made no sale, and say that it went back",
@@ -41,6 +41,12 @@ One that is open and has closed_at was ended by hand: confirm its payment again.
 				}
 				query.Set("sku", sku)
 			}
+			if asJSON {
+				if cmd.Flags().Changed("format") {
+					return usagef("--json is --format json: say one of them")
+				}
+				format = "json"
+			}
 			show, ok := map[string]func(io.Writer, []json.RawMessage) error{"table": refundTable, "json": rowsJSON}[format]
 			if !ok {
 				return usagef("--format is %q; it must be table or json", format)
@@ -59,6 +65,7 @@ One that is open and has closed_at was ended by hand: confirm its payment again.
 	cmd.Flags().BoolVar(&open, "open", false, "only what is not settled")
 	cmd.Flags().StringVar(&sku, "sku", "", "only Payments for a SKU")
 	cmd.Flags().StringVar(&format, "format", "table", "table or json")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
 	cmd.AddCommand(a.refundsSettle(), a.refundsRetry())
 	return cmd
 }

@@ -77,6 +77,10 @@ func TestRefunds(t *testing.T) {
 	require.Equal(t, "GET /v1/refunds?limit=200", d.asked[0])
 	require.Equal(t, "Bearer another key", d.bearer)
 
+	newRefundDoor(t, owed, settled)
+	require.Equal(t, got.out, run(t, Services{}, "refunds", "--json").out)
+	require.Equal(t, exitUsage, run(t, Services{}, "refunds", "--json", "--format", "table").code)
+
 	newRefundDoor(t)
 	got = run(t, Services{}, "refunds", "--format", "json")
 	require.Equal(t, result{0, "[]\n", ""}, got)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -10,7 +11,8 @@ import (
 )
 
 func (a *app) refundsRetry() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use: "retry ID", Short: "Ask the payment provider once more for the refund of a Payment",
 		Long: `Ask the payment provider once more for the refund of a Payment, now: after what
 stood in its way was mended, or when it is silent and the next try is minutes away.
@@ -50,10 +52,13 @@ It fails when no machine can make the refund, and says why and what to do.
 			case r.Reference != "":
 				says += ", reference " + inTable(r.Reference)
 			}
-			_, err = fmt.Fprintf(a.std.Out, "%s is %s: %s\n", id, r.State, says)
-			return err
+			return a.show(got, asJSON, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s is %s: %s\n", id, r.State, says)
+				return err
+			})
 		},
 	}
+	return jsonFlag(cmd, &asJSON)
 }
 
 func notPayment(id string) error {

@@ -123,7 +123,7 @@ func TestLedgerCommand(t *testing.T) {
 	cut := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	code, out, errs = h.operator("ledger", h.sku, "--format", "jsonl", "--since", cut)
 	require.Equal(t, []any{0, "", ""}, []any{code, out, errs})
-	code, out, _ = h.operator("ledger", h.sku, "--format", "jsonl", "--since", "1h", "--until", cut)
+	code, out, _ = h.operator("ledger", h.sku, "--json", "--since", "1h", "--until", cut)
 	require.Zero(t, code)
 	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), len(want))
 
