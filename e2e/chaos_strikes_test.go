@@ -49,6 +49,19 @@ func (a *arena) networks(server string, parts ...string) (nets []*toxiproxy.Prox
 	return nets
 }
 
+// turns leads door and worker to another Redis, with every connection cut.
+func (a *arena) turns(t *testing.T, addr string) {
+	t.Helper()
+	nets := a.networks(stack.Redis, stack.Worker, stack.Door)
+	for _, n := range nets {
+		n.Stop()
+		n.Upstream = addr
+	}
+	for _, n := range nets {
+		require.NoError(t, n.Start())
+	}
+}
+
 func (a *arena) child(name string) *stack.Child {
 	if p, ours := a.parts[name]; ours {
 		return p.Child(name)

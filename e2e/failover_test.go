@@ -41,10 +41,7 @@ func TestTheAddressTurnsToAPromotedReplica(t *testing.T) {
 	c.until(t, "customers are served", func() bool { return len(c.won) >= 20 })
 
 	a.Child(stack.Redis).Kill()
-	gate := a.nets[stack.Redis]
-	gate.Stop()
-	gate.Upstream = server.Addr
-	require.NoError(t, gate.Start())
+	a.turns(t, server.Addr)
 	c.mu.Lock()
 	refused := c.refused
 	c.mu.Unlock()

@@ -46,14 +46,7 @@ func TestAPromotedReplicaWithoutTheLastWrites(t *testing.T) {
 	}
 	// promotes makes the replica the server that door and worker ask.
 	promotes := func(to *goredis.Client, addr string) {
-		nets := a.networks(stack.Redis, stack.Worker, stack.Door)
-		for _, n := range nets {
-			n.Stop()
-			n.Upstream = addr
-		}
-		for _, n := range nets {
-			require.NoError(t, n.Start())
-		}
+		a.turns(t, addr)
 		a.house.redis, a.check.Redis = to, to
 	}
 	// attaches makes one the replica of the other, and waits until it has everything.
