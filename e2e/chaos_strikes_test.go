@@ -141,32 +141,31 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// storm strikes once with every kind, in orders, for lengths and after pauses that rnd
-// decides, and counts the strikes. What happens to processes and what happens to networks
-// goes on side by side: a door may die while the worker is cut off.
+// storm strikes once with every kind, in an order, for lengths and after pauses that rnd
+// decides, and counts the strikes. A process and a network are struck at a time: a door
+// may die while the worker is cut off.
 func (a *arena) storm(ctx context.Context, t *testing.T, rnd *rand.Rand, struck map[string]int) {
 	t.Helper()
 	processes, networks := a.strikes()
-	var group errgroup.Group
-	for _, lane := range [][]strike{processes, networks} {
-		rnd := rand.New(rand.NewPCG(rnd.Uint64(), 1))
-		group.Go(func() error {
-			rnd.Shuffle(len(lane), func(i, j int) { lane[i], lane[j] = lane[j], lane[i] })
-			for _, s := range lane {
-				lasts := time.Duration(200+rnd.IntN(2300)) * time.Millisecond
-				t.Logf("%s %s for %s", time.Now().UTC().Format("15:04:05.000"), s.kind, lasts)
+	rnd.Shuffle(len(processes), func(i, j int) { processes[i], processes[j] = processes[j], processes[i] })
+	rnd.Shuffle(len(networks), func(i, j int) { networks[i], networks[j] = networks[j], networks[i] })
+	for i := range max(len(processes), len(networks)) {
+		var both errgroup.Group
+		for _, s := range slices.Concat(nth(processes, i), nth(networks, i)) {
+			lasts := time.Duration(200+rnd.IntN(2300)) * time.Millisecond
+			t.Logf("%s %s for %s", time.Now().UTC().Format("15:04:05.000"), s.kind, lasts)
+			both.Go(func() error {
 				if err := s.do(ctx, lasts); err != nil {
 					return fmt.Errorf("%s: %w", s.kind, err)
 				}
-				if err := wait(ctx, time.Duration(rnd.IntN(2000))*time.Millisecond); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	require.NoError(t, group.Wait())
-	for _, s := range slices.Concat(processes, networks) {
-		struck[s.kind]++
+				return nil
+			})
+			struck[s.kind]++
+		}
+		require.NoError(t, both.Wait())
+		require.NoError(t, wait(ctx, time.Duration(rnd.IntN(2000))*time.Millisecond))
 	}
 }
+
+// nth is the i-th strike, or none.
+func nth(all []strike, i int) []strike { return all[min(i, len(all)):min(i+1, len(all))] }
