@@ -28,6 +28,7 @@ func TestCartsOfAWorkerThatDies(t *testing.T) {
 	t.Run("the expiry was first", h.paidAfterTheExpiry)
 	t.Run("the release was done, its answer lost", func(t *testing.T) { h.paidAfterALostRelease(t, 3) })
 	t.Run("a line does not answer", h.endsWithALineThatDoesNotAnswer)
+	t.Run("a line does not answer when it is taken", h.takenWithALineThatDoesNotAnswer)
 	t.Run("the release was half done", func(t *testing.T) { h.paidAfterALostRelease(t, 1) })
 }
 
@@ -180,6 +181,32 @@ func (h *house) paidAfterALostRelease(t *testing.T, released int) {
 	}
 	require.NoError(t, h.closed(ctx, cart.HoldID))
 	h.requireCounts(t, skus, 0, sold)
+	h.judge(t, skus...)
+}
+
+// takenWithALineThatDoesNotAnswer, B59: the third of four reservations is not answered. The
+// cart is not promised; repeated it is whole, and sold whole.
+func (h *house) takenWithALineThatDoesNotAnswer(t *testing.T) {
+	ctx := t.Context()
+	skus := append(h.cartSKUs(t, "not-taken", 1, 1, 1), "not-taken-d")
+	h.opened(t, skus[3], 1)
+	h.shuts(t, skus[2])
+	a, err := h.shop.AskCart(ctx, skus, "ada", "not-taken")
+	require.NoError(t, err)
+	require.Equal(t, []any{http.StatusServiceUnavailable, "unavailable"}, []any{a.Status, a.Code()}, a)
+	require.NoError(t, until(ctx, "the cart is taken", func() error {
+		a, err = h.shop.AskCart(ctx, skus, "ada", "not-taken")
+		if err == nil && a.Status != http.StatusCreated && a.Status != http.StatusOK {
+			err = errors.New(a.String())
+		}
+		return err
+	}))
+	cart, err := shop.ParseHold(a)
+	require.NoError(t, err)
+	require.Len(t, cart.Lines, 4)
+	h.requireCounts(t, skus, 1, 0)
+	confirmed(t, h, cart.HoldID, "pay_not_taken")
+	h.requireCounts(t, skus, 0, 1)
 	h.judge(t, skus...)
 }
 

@@ -34,7 +34,8 @@ func (h *house) requireCounts(t *testing.T, skus []string, held, sold int64) {
 	}
 }
 
-// A cart is one hold: named by its lines, paid once, sold whole.
+// B56: a cart is one hold: named by its lines, paid once, sold whole, and takes of each SKU
+// what it names of it.
 func TestCartIsSold(t *testing.T) {
 	ctx := t.Context()
 	h := sharedHouse(t)
@@ -50,6 +51,23 @@ func TestCartIsSold(t *testing.T) {
 	require.Equal(t, "payment-conflict", second.Code(), second)
 	h.requireCounts(t, skus, 0, 1)
 	require.NoError(t, h.closed(ctx, cart.HoldID))
+
+	for _, sku := range skus[:2] {
+		require.NoError(t, h.shop.Restock(ctx, sku, 7))
+	}
+	a, err := h.shop.Call(ctx, http.MethodPost, "/v1/holds", map[string]any{
+		"customer": "ben", "lines": []any{map[string]any{"sku": skus[0], "quantity": 5}, map[string]any{"sku": skus[1], "quantity": 3}},
+	}, "Idempotency-Key", shop.Token())
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, a.Status, a)
+	uneven, err := shop.ParseHold(a)
+	require.NoError(t, err)
+	confirmed(t, h, uneven.HoldID, "pay_uneven")
+	for sku, want := range map[string][]int64{skus[0]: {3, 0, 0, 6, 0, 0, 0}, skus[1]: {5, 0, 0, 4, 0, 0, 0}} {
+		stock, err := h.shop.Stock(ctx, sku)
+		require.NoError(t, err)
+		require.Equal(t, want, parts(stock), sku)
+	}
 	h.judge(t, skus...)
 }
 
@@ -156,7 +174,7 @@ func TestCartRunsShort(t *testing.T) {
 	h.judge(t, skus...)
 }
 
-// B56, B58: carts that name the same SKUs in opposite order, singles beside them,
+// B58: carts that name the same SKUs in opposite order, singles beside them,
 // and half of the winners pay while others give back. Nothing waits for anything,
 // and of each SKU no unit is sold or held twice.
 func TestCartsCrosswise(t *testing.T) {

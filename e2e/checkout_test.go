@@ -190,16 +190,34 @@ func strangersView(t *testing.T, h *house, holdID string) (strangersStatus, erro
 	return out, json.Unmarshal(raw, &out)
 }
 
-// A hold that is simply confirmed.
+// B20, B25, B31, B55: a hold that is simply confirmed counts once, at once: one of two is
+// left, and no two are to be had. Nothing that ends a hold moves what was sold.
 func TestPlainSale(t *testing.T) {
 	ctx := t.Context()
 	h := sharedHouse(t)
 	sku := "plain"
-	h.opened(t, sku, 1)
+	h.opened(t, sku, 2)
 	hold, err := h.shop.Hold(ctx, sku, "customer-1")
 	require.NoError(t, err)
 	confirmed(t, h, hold.HoldID, "pay_plain")
+	stock, err := h.shop.Stock(ctx, sku)
+	require.NoError(t, err)
+	require.Equal(t, []int64{1, 1, 0, 1}, []int64{stock.OnHand, stock.Available, stock.Held, stock.Sold}, "on_hand, available, held, sold")
 	require.NoError(t, h.closed(ctx, hold.HoldID))
+	h.untouched(t, sku, func() {
+		two, err := h.shop.Call(ctx, http.MethodPost, "/v1/holds", map[string]any{"sku": sku, "quantity": 2, "customer": "customer-2"}, "Idempotency-Key", shop.Token())
+		require.NoError(t, err)
+		require.Equal(t, "sold-out", two.Code(), "all or nothing: %s", two)
+		for verb, body := range map[string]any{
+			"release": map[string]any{"reason": "shop"}, "checkout": map[string]any{"payment_ref": "pay_plain"},
+			"payment-failed": map[string]any{"payment_ref": "pay_plain", "reason": "expired", "final": true},
+		} {
+			a, err := h.shop.Call(ctx, http.MethodPost, "/v1/holds/"+hold.HoldID+"/"+verb, body)
+			require.NoError(t, err)
+			require.Less(t, a.Status, http.StatusInternalServerError, a)
+		}
+	})
+	confirmed(t, h, hold.HoldID, "pay_plain")
 	second, err := h.shop.Confirm(ctx, hold.HoldID, "pay_other")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusConflict, second.Status, second)

@@ -10,7 +10,7 @@ import (
 	"holdfast/e2e/shop"
 )
 
-// B39, B69: four of five who wait are told. Three buy, and who lets it lapse makes room for the
+// B39, B69, B85: four of five who wait are told. Three buy, and who lets it lapse makes room for the
 // fifth; a link that is only looked at takes nothing.
 func TestFourChairsFivePeople(t *testing.T) {
 	ctx := t.Context()
@@ -26,7 +26,7 @@ func TestFourChairsFivePeople(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, int64(i+1), people[i].Position, name)
 	}
-	again, err := h.shop.AskJoin(ctx, sku, phone(4))
+	again, err := h.shop.AskJoin(ctx, sku, "+1\u00a0(201)\u00a0555-０１０４") // as Marcus may write it
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, again.Status, "who waits already gets the same place: %s", again)
 	same, err := shop.ParseEntry(again)
@@ -157,6 +157,50 @@ func TestForgottenEntry(t *testing.T) {
 	for id, hold := range facts.Holds {
 		require.NotEqual(t, forgotten.EntryID, hold.Entry, "hold %s", id)
 	}
+	h.judge(t, sku)
+}
+
+// B44: Ada, the first in line, wants two and one comes: she is offered that one. What she
+// takes of it ends her place, and Ben's turn is next.
+func TestTheFirstInLineWantsTwo(t *testing.T) {
+	ctx := t.Context()
+	h := sharedHouse(t)
+	sku := "wants-two"
+	h.opened(t, sku, 0)
+	a, err := h.shop.Call(ctx, http.MethodPost, "/v1/waitlist", map[string]any{"sku": sku, "phone": phone(0), "quantity": 2, "consent": true})
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, a.Status, a)
+	ada, err := shop.ParseEntry(a)
+	require.NoError(t, err)
+	require.NoError(t, until(ctx, "Ada is acknowledged", func() error {
+		known, err := h.check.Acknowledged(ctx, sku, ada.EntryID)
+		if err == nil && !known {
+			err = errNotYet
+		}
+		return err
+	}))
+	ben, err := h.inLine(ctx, h.shop, sku, phone(1))
+	require.NoError(t, err)
+	require.NoError(t, h.shop.Restock(ctx, sku, 1))
+	page, err := h.linkPage(ctx, ada.EntryID)
+	require.NoError(t, err)
+	_, err = h.shop.Press(ctx, page, "/r/")
+	require.NoError(t, err)
+	entry, err := h.entryState(ctx, ada.EntryID, "holding")
+	require.NoError(t, err)
+	hold, err := h.shop.ReadHold(ctx, entry.HoldID)
+	require.NoError(t, err)
+	require.Equal(t, []shop.Line{{SKU: sku, Quantity: 1}}, hold.Lines)
+	_, told, err := h.outbox.OfferTo(ben.EntryID)
+	require.NoError(t, err)
+	require.False(t, told, "one unit came, and two people were told")
+	confirmed(t, h, entry.HoldID, "pay_"+entry.HoldID)
+	require.NoError(t, h.shop.Restock(ctx, sku, 1))
+	text, err := h.offerText(ctx, ben.EntryID)
+	require.NoError(t, err)
+	require.Equal(t, phone(1), text.To)
+	_, err = h.entryState(ctx, ada.EntryID, "bought")
+	require.NoError(t, err)
 	h.judge(t, sku)
 }
 

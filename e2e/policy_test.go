@@ -205,8 +205,14 @@ func TestTheLimitOfOnePerson(t *testing.T) {
 		require.NoError(t, err)
 		return a
 	}
-	require.Equal(t, http.StatusCreated, ask("limited-1").Status)
+	first := ask("limited-1")
+	require.Equal(t, http.StatusCreated, first.Status)
 	require.Equal(t, "limit-reached", ask("limited-2").Code())
+	same, err := shop.ParseHold(ask("limited-1"))
+	require.NoError(t, err)
+	mine, err := shop.ParseHold(first)
+	require.NoError(t, err)
+	require.Equal(t, []string{mine.HoldID, "held"}, []string{same.HoldID, same.State}, "who has it all sees it, and no empty shop")
 	entry, err := h.inLine(ctx, h.shop, sku, phone(0))
 	require.NoError(t, err)
 	stock, err := h.shop.Stock(ctx, sku)

@@ -114,14 +114,20 @@ func TestWhatARefusedTextMeans(t *testing.T) {
 
 // The account is closed: nothing ends, nobody is passed over, everybody can see
 // why, and when it is open again the texts go out by themselves.
-// B41, B77.
+// Who leaves meanwhile is sent nothing, and the next is told. B41, B48, B77.
 func TestAnAccountThatTakesNoTexts(t *testing.T) {
 	ctx := t.Context()
 	twilio := newTexter(t, "")
 	h := ownHouse(t, stack.Options{Env: twilio.env()}, lease)
-	p := h.pair(t, twilio, "stopped", 0)
+	p, gone := h.pair(t, twilio, "stopped", 0), h.pair(t, twilio, "stopped-left", 2)
 	twilio.Down(http.StatusUnauthorized, 20003)
 	require.NoError(t, h.shop.Restock(ctx, p.sku, 1))
+	require.NoError(t, h.shop.Restock(ctx, gone.sku, 1))
+	_, err := h.entryState(ctx, gone.ahead.EntryID, "offered")
+	require.NoError(t, err)
+	a, err := h.shop.Call(ctx, http.MethodDelete, "/v1/waitlist/"+gone.ahead.EntryID, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusNoContent, a.Status, a)
 	h.status(t, p.ahead.EntryID, "says what keeps its text", func(s map[string]any) bool {
 		wait, _ := s["text_waits"].(map[string]any)
 		return s["state"] == "offered" && wait["why"] == "sender-down"
@@ -151,5 +157,7 @@ func TestAnAccountThatTakesNoTexts(t *testing.T) {
 	h.status(t, p.ahead.EntryID, "knows that its offer was told", func(s map[string]any) bool { return s["offer_sent"] == true && s["text_waits"] == nil })
 	require.Equal(t, []int{1, 0}, []int{twilio.linksTo(p.first), twilio.linksTo(p.second)})
 	require.NotContains(t, ready(), `"texts"`)
-	h.judge(t, p.sku)
+	twilio.link(t, gone.second)
+	require.Zero(t, twilio.linksTo(gone.first), "who has left is told of no turn")
+	h.judge(t, p.sku, gone.sku)
 }
