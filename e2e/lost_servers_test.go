@@ -132,6 +132,11 @@ func TestAClusterNodeIsReplaced(t *testing.T) {
 	h.opened(t, other, 5)
 	held, err := h.shop.Hold(t.Context(), other, "ada")
 	require.NoError(t, err)
+	cart, err := h.shop.Cart(t.Context(), []string{replaced.flash, other}, "bea") // of two nodes
+	require.NoError(t, err)
+	replaced.mu.Lock()
+	replaced.kept = append(replaced.kept, replaced.promised(cart.HoldID))
+	replaced.mu.Unlock()
 	replaced.joins(t, 2)
 	replaced.more(t, 10)
 	few.expires(t)
