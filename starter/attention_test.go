@@ -2,7 +2,9 @@ package starter
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -131,6 +133,14 @@ func TestAttentionToPasses(t *testing.T) {
 	require.Len(t, rebuilt, 1)
 	require.False(t, rebuilt[0].Grave)
 	require.Contains(t, rebuilt[0].Says, "was rebuilt at 1970-01-01T00:00:00.000Z, for Redis had lost data: 2 differences, the first: hold_1 held 1, and Redis had forgotten it")
+	h.dir.long = nil
+	for _, sku := range []string{"A", "B", "C", "D"} {
+		h.dir.long = append(h.dir.long, PassRun{SKU: sku, RunID: "7", State: "open", Completed: true, ClosedAt: at})
+	}
+	rebuilt = h.attention().of(contract.LookRebuilt)
+	require.Len(t, rebuilt, 1, "one line for a Redis that has lost them all")
+	require.Contains(t, rebuilt[0].Says, "4 SKUs were rebuilt in the last hour, for Redis had lost data; one of them: A was rebuilt at")
+
 	h.dir.long = []PassRun{{SKU: h.sku, RunID: "8", State: "open", Completed: true, ClosedAt: at}}
 	require.Empty(t, h.attention().of(contract.LookRebuilt), "a check that has found everything as it was")
 }
@@ -170,4 +180,33 @@ func TestAttentionWhenAPartIsSilent(t *testing.T) {
 	require.Len(t, a.of(contract.LookTemporalSilent), 1)
 	require.True(t, slices.ContainsFunc(a.of(contract.LookOtherAmount), func(l lookView) bool { return l.ID == v.HoldID }))
 	exact(t, h.call("GET", "/v1/attention", nil, "Authorization", ""), 401, unauthorized)
+}
+
+// Of very many SKUs every alarm is read, and of the rest as many reports as there is room
+// for; one of those that is not to be had hides no alarm.
+func TestAttentionOfManySKUs(t *testing.T) {
+	h := newHouse(t, 1)
+	var mu sync.Mutex
+	read := 0
+	h.wf.onReport = func(run string, out *contract.ReconcileReport) error {
+		mu.Lock()
+		defer mu.Unlock()
+		read++
+		if run == "alarmed" {
+			*out = contract.ReconcileReport{Alarms: []string{"look"}}
+			return nil
+		}
+		return errTemporalDown
+	}
+	for i := range reportsMost + 100 {
+		h.dir.passes = append(h.dir.passes, PassRun{SKU: fmt.Sprintf("A%d", i), RunID: fmt.Sprint(i), State: passOpen, Completed: true})
+	}
+	h.dir.passes = append(h.dir.passes, PassRun{SKU: "Z", RunID: "alarmed", State: "alarm", Completed: true})
+	v := h.attention()
+	require.Equal(t, gateOpen, v.Temporal)
+	require.Len(t, v.of(contract.LookPassAlarm), 1)
+	require.Equal(t, reportsMost, read)
+
+	h.dir.passes = []PassRun{{SKU: "Z", RunID: "unread", State: "alarm", Completed: true}}
+	require.Equal(t, gateUnavailable, h.attention().Temporal, "an alarm that cannot be read is no silence")
 }

@@ -80,6 +80,10 @@ func TestWithoutRedisNothingIsRefused(t *testing.T) {
 		for _, r := range h.door.routes() {
 			a := h.askRoute(r.pattern, ids)
 			answers[r.pattern] = a.status
+			if r.pattern == "GET /v1/attention" {
+				require.Contains(t, a.body, `"redis":"unavailable","temporal":"open"`)
+				require.Contains(t, a.body, contract.LookRedisSilent)
+			}
 			if a.status == http.StatusServiceUnavailable && r.pattern != "GET /readyz" {
 				require.NotEmpty(t, a.header.Get("Retry-After"), r.pattern)
 				require.NotContains(t, a.body, "sold")
@@ -91,7 +95,8 @@ func TestWithoutRedisNothingIsRefused(t *testing.T) {
 			"POST /codec/encode": 415, "POST /codec/decode": 415,
 			"POST /v1/webhooks/twilio/status": 401, "POST /v1/webhooks/twilio/inbound": 401,
 			// Of Temporal, which knows nothing here.
-			"GET /v1/holds": 200, "GET /v1/refunds": 200, "GET /v1/events": 200, "GET /v1/attention": 200,
+			"GET /v1/attention": 200, // it names what is silent
+			"GET /v1/holds":     200, "GET /v1/refunds": 200, "GET /v1/events": 200,
 			"POST /v1/refunds/{payment_id}/settle": 404, "POST /v1/refunds/{payment_id}/retry": 404,
 			"POST /v1/events/{event_id}/retry": 404, "POST /v1/events/test": 422,
 		}

@@ -13,7 +13,10 @@ import (
 	"holdfast/contract"
 )
 
-const reportsMost = 200 // that one look reads: all that are alarmed first
+const (
+	reportsMost = 200 // that one look reads: all that are alarmed first
+	rebuiltMost = 3   // SKUs that were rebuilt and are told one by one
+)
 
 // reportCache keeps the reports of the passes that were looked at last: a pass that has
 // closed says the same for ever.
@@ -58,7 +61,7 @@ func (c *reportCache) keep(runs []PassRun) {
 }
 
 // lookAtPasses reads the last report of each SKU, and those of the rebuilds of the last
-// hour. Beyond the first two hundred only the reports of alarmed passes are read.
+// hour.
 func (d *Door) lookAtPasses(ctx context.Context) ([]lookView, error) {
 	var runs, long []PassRun
 	group, lists := errgroup.WithContext(ctx)
@@ -90,11 +93,12 @@ func (d *Door) lookAtPasses(ctx context.Context) ([]lookView, error) {
 	}
 	last := latest(runs)
 	long = slices.DeleteFunc(latest(long), func(run PassRun) bool { return !run.Completed })
-	told, err := d.readReports(ctx, append(slices.Clone(last), long...))
+	wanted := append(slices.Clone(long), last...)
+	told, err := d.readReports(ctx, wanted)
 	if err != nil {
 		return nil, err
 	}
-	d.reports.keep(append(slices.Clone(last), long...))
+	d.reports.keep(wanted)
 	for _, run := range last {
 		if !run.Completed {
 			looks = append(looks, lookView{
@@ -105,16 +109,31 @@ func (d *Door) lookAtPasses(ctx context.Context) ([]lookView, error) {
 			looks = append(looks, lookAtReport(run, report)...)
 		}
 	}
+	return append(looks, lookAtRebuilds(long, told)...), nil
+}
+
+// lookAtRebuilds tells of each SKU that was rebuilt, or when Redis has lost many of them
+// together.
+func lookAtRebuilds(long []PassRun, told map[string]contract.ReconcileReport) (looks []lookView) {
 	for _, run := range long {
-		if report, ok := told[run.RunID]; ok && report.Opened && len(report.Differences) > 0 {
-			looks = append(looks, lookView{
-				Kind: contract.LookRebuilt, SKU: run.SKU,
-				Says: fmt.Sprintf("was rebuilt at %s, for Redis had lost data: %d differences, the first: %s", stamp(run.ClosedAt), max(report.Found, len(report.Differences)), report.Differences[0]),
-				Do:   "find out why Redis lost it; the workflow " + contract.ReconcileWorkflowID(run.SKU) + " of that time has the report",
-			})
+		report, ok := told[run.RunID]
+		if !ok || !report.Opened || len(report.Differences) == 0 {
+			continue
 		}
+		looks = append(looks, lookView{
+			Kind: contract.LookRebuilt, SKU: run.SKU,
+			Says: fmt.Sprintf("was rebuilt at %s, for Redis had lost data: %d differences, the first: %s", stamp(run.ClosedAt), max(report.Found, len(report.Differences)), report.Differences[0]),
+			Do:   "find out why Redis lost it; the workflow " + contract.ReconcileWorkflowID(run.SKU) + " of that time has the report",
+		})
 	}
-	return looks, nil
+	if len(looks) > rebuiltMost {
+		return []lookView{{
+			Kind: contract.LookRebuilt,
+			Says: fmt.Sprintf("%d SKUs were rebuilt in the last hour, for Redis had lost data; one of them: %s %s", len(looks), looks[0].SKU, looks[0].Says),
+			Do:   "find out why Redis lost it; the workflows " + contract.ReconcileWorkflowID("SKU") + " of that time have the reports",
+		}}
+	}
+	return looks
 }
 
 // latest are the last runs of each SKU, those with something to tell first.
@@ -141,22 +160,37 @@ func latest(runs []PassRun) (last []PassRun) {
 // passOpen is the state of a pass that met an open gate, or opened it, and has no alarm.
 const passOpen = "open"
 
+// readReports reads the reports of passes by their runs: of alarmed ones all, and of the
+// others as many as there are time and room for.
 func (d *Door) readReports(ctx context.Context, runs []PassRun) (map[string]contract.ReconcileReport, error) {
 	told := map[string]contract.ReconcileReport{}
 	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
+	group, read := errgroup.WithContext(ctx)
 	group.SetLimit(listReaders)
-	for i, run := range runs {
-		if !run.Completed || run.State == passOpen && i >= reportsMost {
-			continue
+	room := reportsMost
+	for _, alarmed := range []bool{true, false} {
+		for _, run := range runs {
+			if !run.Completed || alarmed == (run.State == passOpen) {
+				continue
+			}
+			if room--; room < 0 && !alarmed {
+				break
+			}
+			group.Go(func() error {
+				report, err := d.reportOf(read, run)
+				switch {
+				case err != nil && alarmed:
+					return err
+				case err != nil:
+					d.log.Warn("the report of a pass was not read", "sku", run.SKU, "error", err)
+					return nil
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				told[run.RunID] = report
+				return nil
+			})
 		}
-		group.Go(func() error {
-			report, err := d.reportOf(ctx, run)
-			mu.Lock()
-			defer mu.Unlock()
-			told[run.RunID] = report
-			return err
-		})
 	}
 	return told, group.Wait()
 }
