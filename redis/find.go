@@ -58,6 +58,42 @@ func (g *Gate) HoldOfPayment(ctx context.Context, paymentRef string) (string, er
 	return g.field(ctx, g.paymentKey(paymentRef), "hold")
 }
 
+// OutcomesOf answers what the gates of those SKUs that have decided a stock event made of
+// it, without counters. ErrUnavailable.
+func (g *Gate) OutcomesOf(ctx context.Context, eventID string, skus []string) (map[string]StockOutcome, error) {
+	decided, err := g.fieldOf(ctx, "events", eventID, skus)
+	out := make(map[string]StockOutcome, len(decided))
+	for sku, raw := range decided {
+		if out[sku], err = parseOutcome(eventID, raw); err != nil {
+			return nil, err
+		}
+	}
+	return out, err
+}
+
+// Claimed answers which of some idempotency records there are. ErrUnavailable.
+func (g *Gate) Claimed(ctx context.Context, keys []string) (map[string]bool, error) {
+	claimed := map[string]bool{}
+	for some := range slices.Chunk(keys, skuBatch) {
+		asked := make([]*goredis.IntCmd, len(some))
+		_, err := g.rdb.Pipelined(ctx, func(p goredis.Pipeliner) error {
+			for i, key := range some {
+				asked[i] = p.Exists(ctx, keyIdem+key)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%w: idempotency records: %w", ErrUnavailable, err)
+		}
+		for i, key := range some {
+			if asked[i].Val() == 1 {
+				claimed[key] = true
+			}
+		}
+	}
+	return claimed, nil
+}
+
 func (g *Gate) field(ctx context.Context, key, name string) (string, error) {
 	v, err := g.rdb.HGet(ctx, key, name).Result()
 	if err != nil && !errors.Is(err, goredis.Nil) {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"holdfast/contract"
 )
 
 // Lines are found among the newest ones, and it is said when older ones were not read.
@@ -95,4 +97,23 @@ func TestWhoIsMeant(t *testing.T) {
 	left, err = f.g.rdb.PTTL(t.Context(), keyNamed+"print of "+ref).Result()
 	require.NoError(t, err)
 	require.InDelta(t, testOptions().RecordRetention, left, float64(time.Minute), "kept as long as a hold that has ended")
+}
+
+// What became of a stock event is answered for the SKUs that have decided it.
+func TestOutcomesOfAStockEvent(t *testing.T) {
+	f := open(t, 2)
+	id := "event of " + f.sku
+	out, err := f.g.Stock(t.Context(), f.sku, contract.StockEvent{EventID: id, Kind: contract.StockCorrection, Delta: -9, Reason: "counted"})
+	require.NoError(t, err)
+	require.False(t, out.Applied)
+	found, err := f.g.OutcomesOf(t.Context(), id, []string{f.sku, "other-" + f.sku})
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, string(WouldOversell), found[f.sku].Reason)
+
+	_, err = f.g.ClaimKey(t.Context(), id, Claim{BodyHash: "b"}, time.Minute)
+	require.NoError(t, err)
+	claimed, err := f.g.Claimed(t.Context(), []string{id, "other " + id})
+	require.NoError(t, err)
+	require.Equal(t, map[string]bool{id: true}, claimed)
 }

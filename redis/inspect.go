@@ -291,11 +291,17 @@ func (g *Gate) InspectEvents(ctx context.Context, sku string, eventIDs []string)
 		if !ok {
 			continue
 		}
-		r, err := parseRecord(eventIDs[i], raw, 6)
-		if err != nil {
+		if out[eventIDs[i]], err = parseOutcome(eventIDs[i], raw); err != nil {
 			return nil, err
 		}
-		out[eventIDs[i]] = StockOutcome{Base: Base{Verdict: OK}, EventID: eventIDs[i], Applied: r.int(1) == 1, Reason: r.str(2), Delta: r.int(3), N: r.int(5), Movement: r.str(6)}
 	}
 	return out, nil
+}
+
+func parseOutcome(eventID, raw string) (StockOutcome, error) {
+	r, err := parseRecord(eventID, raw, 6)
+	if err != nil {
+		return StockOutcome{}, err
+	}
+	return StockOutcome{Base: Base{Verdict: OK}, EventID: eventID, Applied: r.int(1) == 1, Reason: r.str(2), Delta: r.int(3), N: r.int(5), Movement: r.str(6)}, nil
 }

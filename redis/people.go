@@ -9,8 +9,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// peopleBatch is how many SKUs are asked in one go.
-const peopleBatch = 500
+// skuBatch is how many SKUs are asked in one go.
+const skuBatch = 500
 
 // ReadPlace reads the live entry of a person with its position; ok is false when
 // they have none.
@@ -26,27 +26,32 @@ func (g *Gate) ReadPlace(ctx context.Context, sku, person string) (e Entry, ok b
 // LiveEntries answers the live entry of a person in each SKU where there is one.
 // It only reads, also of a closed gate: whoever acts on an entry meets the fence.
 func (g *Gate) LiveEntries(ctx context.Context, person string, skus []string) (map[string]string, error) {
-	entries := map[string]string{}
-	for some := range slices.Chunk(skus, peopleBatch) {
+	return g.fieldOf(ctx, "people", person, skus)
+}
+
+// fieldOf answers a field of one hash of each SKU, where there is one.
+func (g *Gate) fieldOf(ctx context.Context, hash, field string, skus []string) (map[string]string, error) {
+	values := map[string]string{}
+	for some := range slices.Chunk(skus, skuBatch) {
 		pipe := g.rdb.Pipeline()
 		asked := make([]*goredis.StringCmd, len(some))
 		for i, sku := range some {
-			asked[i] = pipe.HGet(ctx, key(sku, "people"), person)
+			asked[i] = pipe.HGet(ctx, key(sku, hash), field)
 		}
-		// Its error is the first of any command, and a person without an entry is one.
+		// Its error is the first of any command, and a SKU without the field is one.
 		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, goredis.Nil) {
-			return nil, fmt.Errorf("%w: look for the entries of a person: %w", ErrUnavailable, err)
+			return nil, fmt.Errorf("%w: look into the %s of SKUs: %w", ErrUnavailable, hash, err)
 		}
 		for i, sku := range some {
-			id, err := asked[i].Result()
+			value, err := asked[i].Result()
 			switch {
 			case errors.Is(err, goredis.Nil):
 			case err != nil:
-				return nil, fmt.Errorf("%w: look for the entry of a person in %s: %w", ErrUnavailable, sku, err)
+				return nil, fmt.Errorf("%w: look into the %s of %s: %w", ErrUnavailable, hash, sku, err)
 			default:
-				entries[sku] = id
+				values[sku] = value
 			}
 		}
 	}
-	return entries, nil
+	return values, nil
 }

@@ -13,7 +13,7 @@ func TestTheLiveEntriesOfAPerson(t *testing.T) {
 	a, b, none := open(t, 0), open(t, 0), open(t, 0)
 	of := func(person string) map[string]string {
 		skus := []string{a.sku, b.sku, none.sku}
-		for i := range 2 * peopleBatch { // more than are asked in one go, and unknown
+		for i := range 2 * skuBatch { // more than are asked in one go, and unknown
 			skus = append(skus, fmt.Sprint("unknown-", i))
 		}
 		found, err := a.g.LiveEntries(t.Context(), person, append(skus[3:], skus[:3]...))

@@ -31,6 +31,8 @@ type Gate interface {
 	ReadPlace(ctx context.Context, sku, person string) (redis.Entry, bool, error)
 	LedgerLines(ctx context.Context, sku string, q redis.LedgerQuery) ([]redis.LedgerLine, error)
 	FindLines(ctx context.Context, sku string, since time.Time, most int, match func(redis.LedgerLine) bool) (lines []redis.LedgerLine, whole bool, err error)
+	OutcomesOf(ctx context.Context, eventID string, skus []string) (map[string]redis.StockOutcome, error)
+	Claimed(ctx context.Context, keys []string) (map[string]bool, error)
 	LiveEntries(ctx context.Context, person string, skus []string) (map[string]string, error)
 	HoldOfPayment(ctx context.Context, paymentRef string) (holdID string, err error)
 	NoteHold(ctx context.Context, holdID string, prints ...string) error

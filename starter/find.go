@@ -38,9 +38,10 @@ type finding struct {
 	story     []storyView // from the ledgers
 	marks     []storyView // from elsewhere
 	things    []thingView
-	withdrawn []string // holds that ended as offers
-	missing   []string // who could not be asked, in words
-	unasked   error    // the answer when nothing is found without them
+	withdrawn []string         // holds that ended as offers
+	applied   map[string]int64 // SKU → what the stock event moved on_hand by, as its ledger says
+	missing   []string         // who could not be asked, in words
+	unasked   error            // the answer when nothing is found without them
 }
 
 // postFind answers the story of whatever a person on call was told: a phone number, a
@@ -57,7 +58,7 @@ func (d *Door) postFind(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), findTimeout)
 	defer cancel()
-	find := &finding{d: d, seekFor: findSeek, whole: true, story: []storyView{}, things: []thingView{}, missing: []string{}}
+	find := &finding{d: d, seekFor: findSeek, applied: map[string]int64{}, whole: true, story: []storyView{}, things: []thingView{}, missing: []string{}}
 	if err := find.seek(ctx, term); err != nil {
 		return err
 	}
@@ -141,6 +142,12 @@ func (f *finding) seekWords(ctx context.Context, term string) error {
 			break
 		}
 	}
+	if err := f.seekStock(ctx, term, skus); err != nil {
+		return err
+	}
+	if len(f.holds)+len(f.entries)+len(f.payments)+len(f.things)+len(f.story) == 0 {
+		f.seekBooks(ctx, soon, term, skus)
+	}
 	return nil
 }
 
@@ -164,6 +171,9 @@ func (f *finding) seekIn(ctx context.Context, sku, term string, persons []string
 	for _, l := range slices.Backward(lines) { // the newest first: they are asked for most
 		if l.Verb == "stock" {
 			f.happened(sku, l)
+			if l.RefID == term || l.OtherID == term { // and not a return of what a payment had bought
+				f.applied[sku] = l.Units
+			}
 			continue
 		}
 		f.thingOf(l.RefID)

@@ -128,8 +128,48 @@ func TestFindByTheShopsOwnWords(t *testing.T) {
 
 	h.event("restock", "delivery "+h.sku, map[string]any{"units": 3})
 	v := h.find("delivery " + h.sku)
-	require.Empty(t, v.Things)
+	require.Equal(t, []thingView{{Kind: "stock-event", ID: "delivery " + h.sku, SKU: h.sku, State: stockApplied, Next: "nothing: applied, on_hand moved by +3"}}, v.Things)
 	require.Equal(t, []string{"units came in: 3"}, v.whats(h.sku))
+}
+
+// A stock event is found whatever became of it, with what to do and the book's link.
+func TestFindAStockEvent(t *testing.T) {
+	h := newHouse(t, 0, func(cfg *config.Config, _ *redis.Options) {
+		cfg.Temporal.UIOrigins, cfg.Temporal.Namespace = []string{"https://temporal.example"}, "shop"
+	})
+	only := func(id, state, next string) {
+		t.Helper()
+		things := h.find(id).Things
+		require.Len(t, things, 1)
+		require.Equal(t, []string{"stock-event", id, h.sku, state}, []string{things[0].Kind, things[0].ID, things[0].SKU, things[0].State})
+		require.Contains(t, things[0].Next, next)
+		require.Equal(t, "https://temporal.example/namespaces/shop/workflows/stock."+h.sku, things[0].UI)
+	}
+	book := contract.StockBook{SKU: h.sku}
+	keeps := func(change func()) {
+		h.wf.set(func() { change(); h.wf.statuses[contract.StockWorkflowID(h.sku)] = book })
+	}
+	refused, waits, lost := "refused "+h.sku, "waits "+h.sku, "lost "+h.sku
+	h.event("correction", refused, map[string]any{"delta": -5, "reason": "counted"})
+	only(refused, stockRefused, "would-oversell")
+
+	h.wf.set(func() { h.wf.inert = true }) // no book takes it
+	sent := h.askEvent("restock", waits, map[string]any{"units": 3})
+	require.Equal(t, http.StatusAccepted, sent.status, sent.body)
+	only(waits, stockReceived, "sends it again")
+	keeps(func() { book.Pending = []contract.StockEvent{{EventID: waits, Kind: contract.StockRestock, Units: 3}} })
+	only(waits, stockRecorded, "when the gate of "+h.sku+" decides")
+	h.wf.set(func() { h.wf.fail["Status"] = context.DeadlineExceeded })
+	only(waits, stockReceived, "see that one does")
+	require.Equal(t, http.StatusServiceUnavailable, h.askFind("nothing of "+h.sku).status, "a book may know it")
+	h.wf.set(func() { clear(h.wf.fail) })
+
+	// Redis has forgotten it, its book has not.
+	keeps(func() {
+		book.Events = []contract.BookEvent{{EventID: lost, Kind: contract.StockRestock, Applied: true, Delta: 7}}
+	})
+	only(lost, stockApplied, "on_hand moved by +7")
+	require.Empty(t, h.find("nothing of "+h.sku).Things)
 }
 
 // Money that met no live hold is told with what a person should do.

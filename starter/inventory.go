@@ -169,7 +169,7 @@ func readReturn(f *fields, ev *contract.StockEvent) {
 // keeps the event that came first; once it is decided the gate knows which.
 func (d *Door) claimEvent(ctx context.Context, sku string, ev contract.StockEvent) error {
 	movement := ev.Movement()
-	got, err := d.gate.ClaimKey(ctx, "event:"+digest(sku, ev.EventID), redis.Claim{BodyHash: movement}, d.cfg.Gate.RecordRetention)
+	got, err := d.gate.ClaimKey(ctx, eventClaim(sku, ev.EventID), redis.Claim{BodyHash: movement}, d.cfg.Gate.RecordRetention)
 	switch {
 	case errors.Is(err, redis.ErrUnavailable):
 		return nil
@@ -180,6 +180,9 @@ func (d *Door) claimEvent(ctx context.Context, sku string, ev contract.StockEven
 	}
 	return nil
 }
+
+// eventClaim names the record that an event has come.
+func eventClaim(sku, eventID string) string { return "event:" + digest(sku, eventID) }
 
 func eventReused(sku string, ev contract.StockEvent) error {
 	return problem(idempotencyKeyReused, "event %q of SKU %s came with another movement before, and only that one counts; a new movement needs an event_id of its own", ev.EventID, sku)
