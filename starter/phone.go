@@ -88,15 +88,31 @@ func plain(c rune) rune {
 }
 
 // normalisePhone brings every spelling of a number to one: with or without its
-// country, with spaces, brackets and digits of any script. It asks whether the
-// number is possible, not whether it is assigned: tables of assigned ranges age
-// faster than a shop is updated.
+// country, with spaces, brackets and digits of any script, as a tel: link, and with the
+// 00 that most of the world dials for the +. It asks whether the number is possible, not
+// whether it is assigned: tables of assigned ranges age faster than a shop is updated.
 func normalisePhone(s, region string) (e164 string, ok bool) {
+	s = strings.TrimSpace(strings.Map(plain, s))
+	if scheme := "tel:"; len(s) > len(scheme) && strings.EqualFold(s[:len(scheme)], scheme) {
+		s = s[len(scheme):]
+	}
 	// A letter would be read as a digit of a vanity number.
 	if strings.ContainsFunc(s, func(c rune) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }) {
 		return "", false
 	}
-	n, err := phonenumbers.Parse(strings.Map(plain, s), region)
+	if e164, ok = possiblePhone(s, region); ok {
+		return e164, true
+	}
+	// Only what is no number as it is dialled here: elsewhere 00 begins other things.
+	abroad, ok := strings.CutPrefix(phonenumbers.NormalizeDigitsOnly(s), "00")
+	if !ok || strings.HasPrefix(s, "+") {
+		return "", false
+	}
+	return possiblePhone("+"+abroad, region)
+}
+
+func possiblePhone(s, region string) (e164 string, ok bool) {
+	n, err := phonenumbers.Parse(s, region)
 	if err != nil || phonenumbers.IsPossibleNumberWithReason(n) != phonenumbers.IS_POSSIBLE {
 		return "", false
 	}
