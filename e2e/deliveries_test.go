@@ -78,7 +78,7 @@ func TestADeliveryTwentyTimesAtOnce(t *testing.T) {
 func TestADeliveryThatIsSlowlyDecided(t *testing.T) {
 	const sku, posts = "slowly", 8
 	ctx := t.Context()
-	h := ownHouse(t, stack.Options{Env: map[string]string{"HOLDFAST_GATE_REOPEN_WAIT": "5s"}}, 3*time.Second)
+	h := ownHouse(t, stack.Options{Env: map[string]string{"HOLDFAST_GATE_REOPEN_WAIT": "7s"}}, 3*time.Second)
 	h.opened(t, sku, 1)
 	postedAgain := func(delivery map[string]any) (taken int) {
 		t.Helper()
