@@ -48,6 +48,7 @@ type flow struct {
 	open      bool
 	unlisted  bool // the list is behind
 	ofNoSKU   bool
+	sku       string // that the list names; "" for none
 	started   time.Time
 	ended     time.Time
 	state     string // as the list has it; "" for one that did not end by itself
@@ -161,6 +162,11 @@ func (w *owning) ListWorkflow(_ context.Context, req *workflowservice.ListWorkfl
 			Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: "run-" + id}, StartTime: timestamppb.New(w.flows[id].started),
 			SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{contract.StateAttribute: state}},
 		})
+		if sku := w.flows[id].sku; sku != "" {
+			named, err := converter.GetDefaultDataConverter().ToPayload([]string{sku})
+			require.NoError(w.t, err)
+			res.Executions[len(res.Executions)-1].SearchAttributes.IndexedFields[contract.SKUAttribute] = named
+		}
 	}
 	if from+3 < len(ids) {
 		res.NextPageToken = make([]byte, from+3)

@@ -26,8 +26,9 @@ func (r *rebuild) listed(ctx context.Context, query string, visit func([]listedF
 		if err != nil {
 			return fmt.Errorf("list workflows: %w", err)
 		}
-		page := make([]listedFlow, len(res.GetExecutions()))
-		for i, e := range res.GetExecutions() {
+		found := launch.OfSKU(r.sku, res.GetExecutions())
+		page := make([]listedFlow, len(found))
+		for i, e := range found {
 			page[i] = listedFlow{e.GetExecution().GetWorkflowId(), stateOf(e)}
 		}
 		if err := visit(page); err != nil {

@@ -272,8 +272,9 @@ func (c *check) list(ctx context.Context, workflow, and string, visit func(ids [
 		if err != nil {
 			return checkError("list the workflows of", c.sku, err)
 		}
-		ids := make([]string, len(page.GetExecutions()))
-		for i, e := range page.GetExecutions() {
+		found := launch.OfSKU(c.sku, page.GetExecutions())
+		ids := make([]string, len(found))
+		for i, e := range found {
 			ids[i] = e.GetExecution().GetWorkflowId()
 		}
 		if err := visit(ids); err != nil {

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"holdfast/contract"
+	"holdfast/launch"
 )
 
 const listPage = 1000 // workflows of one page
@@ -64,8 +65,9 @@ func (p *pass) list(ctx context.Context, query string, token []byte, visit func(
 		if err != nil {
 			return fmt.Errorf("list workflows: %w", err)
 		}
-		page := make([]listed, len(res.GetExecutions()))
-		for i, e := range res.GetExecutions() {
+		found := launch.OfSKU(p.in.SKU, res.GetExecutions())
+		page := make([]listed, len(found))
+		for i, e := range found {
 			page[i] = listed{e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId(), e.GetStartTime().AsTime(), stateOf(e)}
 		}
 		req.NextPageToken = res.GetNextPageToken()

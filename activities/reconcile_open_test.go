@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -186,4 +187,26 @@ func TestACheckFindsEveryLostSale(t *testing.T) {
 			require.Equal(t, [4]int64{5, 0, 0, 4}, s.parts())
 		})
 	}
+}
+
+// Lists that do not tell capitals from small letters name the workflows of another SKU, too:
+// they are none of this one's, to a pass, to a check and to a rebuild.
+func TestAnotherSKUInCapitalsIsAnotherSKU(t *testing.T) {
+	s := newShelf(t, 1)
+	s.flows[s.held()].sku = s.sku
+	s.flows[s.waits("ann")].sku = s.sku
+	for _, kind := range []string{contract.HoldWorkflow, contract.WaitlistEntryWorkflow} {
+		for _, open := range []bool{true, false} {
+			f := s.opens(s.id(contract.HoldID), kind)
+			f.open, f.sku, f.state = open, strings.ToUpper(s.sku)+"X", "sold"
+		}
+	}
+	s.nothingLeft()
+	s.closed()
+	report := s.check()
+	require.Empty(t, report.Differences)
+	require.True(t, report.Opened)
+	s.flushes()
+	report = s.rebuild(contract.ReconcileInput{})
+	require.True(t, report.Opened, report)
 }

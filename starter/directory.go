@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"holdfast/contract"
+	"holdfast/launch"
 )
 
 // visibility is the Directory over a Temporal client.
@@ -93,7 +94,7 @@ func (v visibility) Passes(ctx context.Context, sku string, since time.Time, lea
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range out.GetExecutions() {
+		for _, e := range launch.OfSKU(sku, out.GetExecutions()) {
 			run := PassRun{
 				RunID: e.GetExecution().GetRunId(), ClosedAt: e.GetCloseTime().AsTime(),
 				Completed: e.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,
@@ -133,6 +134,15 @@ func (v visibility) list(ctx context.Context, query string, size int, token []by
 	return out, nil
 }
 
+// listOf lists workflows of a SKU, or of all for "". A page may be shorter than size.
+func (v visibility) listOf(ctx context.Context, workflow, sku, and string, size int, token []byte) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	out, err := v.list(ctx, ofType(workflow)+ofSKU(sku)+and, size, token)
+	if err == nil {
+		out.Executions = launch.OfSKU(sku, out.GetExecutions())
+	}
+	return out, err
+}
+
 func (v visibility) OpenSKUs(ctx context.Context) ([]string, error) {
 	var skus []string
 	for token := []byte(nil); ; {
@@ -152,11 +162,11 @@ func (v visibility) OpenSKUs(ctx context.Context) ([]string, error) {
 }
 
 func (v visibility) Holds(ctx context.Context, sku string, state contract.HoldState, limit int, cursor []byte) ([]string, []byte, error) {
-	query := ofType(contract.HoldWorkflow) + ofSKU(sku)
+	and := ""
 	if state != "" {
-		query += " AND " + contract.StateAttribute + "='" + string(state) + "'"
+		and = " AND " + contract.StateAttribute + "='" + string(state) + "'"
 	}
-	out, err := v.list(ctx, query, limit, cursor)
+	out, err := v.listOf(ctx, contract.HoldWorkflow, sku, and, limit, cursor)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -164,9 +174,8 @@ func (v visibility) Holds(ctx context.Context, sku string, state contract.HoldSt
 }
 
 func (v visibility) Offered(ctx context.Context, sku string, limit int) ([]string, error) {
-	query := ofType(contract.WaitlistEntryWorkflow) + ofSKU(sku) + running +
-		" AND " + contract.StateAttribute + "='" + string(contract.EntryOffered) + "'"
-	out, err := v.list(ctx, query, limit, nil)
+	offered := running + " AND " + contract.StateAttribute + "='" + string(contract.EntryOffered) + "'"
+	out, err := v.listOf(ctx, contract.WaitlistEntryWorkflow, sku, offered, limit, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -214,16 +223,16 @@ func (v visibility) count(ctx context.Context, query string) (int64, error) {
 }
 
 func (v visibility) Payments(ctx context.Context, sku string, open *bool, limit int, cursor []byte) ([]PaymentRun, []byte, error) {
-	query := ofType(contract.PaymentWorkflow) + ofSKU(sku)
+	and := ""
 	if open != nil {
 		// A run that was terminated has settled nothing.
 		is := "="
 		if *open {
 			is = "!="
 		}
-		query += " AND ExecutionStatus" + is + "'Completed'"
+		and = " AND ExecutionStatus" + is + "'Completed'"
 	}
-	out, err := v.list(ctx, query, limit, cursor)
+	out, err := v.listOf(ctx, contract.PaymentWorkflow, sku, and, limit, cursor)
 	if err != nil {
 		return nil, nil, err
 	}
