@@ -63,6 +63,11 @@ func (a *Reconciles) CheckAndOpen(ctx context.Context, in SKURef) (contract.Reco
 	}
 }
 
+// IsOpen says whether the gate of a SKU is open. ErrUnavailable when it does not answer.
+func (a *Reconciles) IsOpen(ctx context.Context, in SKURef) (bool, error) {
+	return isOpen(ctx, a.Gate, in.SKU)
+}
+
 // checkOnce says that the SKU has moved meanwhile when that is so: it was opened, or its
 // server has changed, and what was found is nothing to go by.
 func (a *Reconciles) checkOnce(ctx context.Context, sku string) (report contract.ReconcileReport, moved bool, err error) {

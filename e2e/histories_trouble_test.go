@@ -1,14 +1,18 @@
 package e2e
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
 
 	"holdfast/dev/stack"
 )
@@ -101,6 +105,39 @@ var pathsOfATroubledHouse = []path{
 	}},
 }
 
+// awake waits until the worker that was started last has woken every book, and each
+// sleeps again: a worker that stops in the middle of that leaves tasks to time out.
+func (p *play) awake(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	require.NoError(t, until(ctx, "all books are awake", func() error {
+		log, err := os.ReadFile(filepath.Join(p.dir, "logs", "worker.log"))
+		if err != nil {
+			return err
+		}
+		begun := bytes.LastIndex(log, []byte(`"msg":"listening"`))
+		if begun < 0 || !bytes.Contains(log[begun:], []byte(`"msg":"books woken"`)) {
+			return errNotYet
+		}
+		res, err := p.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			Query: "WorkflowType = 'Stock' AND ExecutionStatus = 'Running'", PageSize: 1000,
+		})
+		if err != nil {
+			return err
+		}
+		for _, e := range res.GetExecutions() {
+			d, err := p.temporal.DescribeWorkflow(ctx, e.GetExecution().GetWorkflowId(), "")
+			if err != nil {
+				return err
+			}
+			if raw := d.RawResponse; raw.GetPendingWorkflowTask() != nil || len(raw.GetPendingActivities()) > 0 {
+				return errNotYet
+			}
+		}
+		return nil
+	}))
+}
+
 // aNight is one of at most two minutes, and so it is played when histories are
 // made anew. A unit that comes back early in it goes past its sleeper; who is offered one
 // right before the morning is told in it.
@@ -110,6 +147,7 @@ func aNight(t *testing.T, p *play) {
 	}
 	const maxWait = 20 * time.Second
 	ctx := t.Context()
+	p.awake(t)
 	require.NoError(t, p.Child(stack.Worker).Stop())
 	morning := time.Now().Add(time.Minute).Truncate(time.Minute).Add(time.Minute).UTC()
 	other := p.worker(t, "HOLDFAST_QUIET_FROM", morning.Add(-2*time.Hour).Format("15:04"), "HOLDFAST_QUIET_TO", morning.Format("15:04"),

@@ -88,8 +88,20 @@ func sentences(list []string) string {
 	return strings.Join(shown, "; ")
 }
 
-// check looks at a closed gate.
+// check looks at a closed gate. One that is open when the check begins was opened for
+// whoever met it closed before: a check that waited all the same would meet the next loss
+// in the middle of its pause, and open again before the leases of that one have ended.
 func (r *reconcile) check() error {
+	open, err := r.isOpen()
+	if err != nil {
+		return err
+	}
+	if open {
+		r.report.Opened, r.report.Checked = true, workflow.Now(r.ctx).UTC()
+		r.details("open", "closes")
+		setState(r.ctx, "open")
+		return nil
+	}
 	r.details("waiting", "the check of the closed gate")
 	pause := workflow.NewTimerWithOptions(r.ctx, seconds(r.in.ReopenSeconds), workflow.TimerOptions{Summary: "leases end"})
 	if err := pause.Get(r.ctx, nil); err != nil {
@@ -101,7 +113,7 @@ func (r *reconcile) check() error {
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 15 * time.Second},
 		Summary:             "compare gate, book and open workflows",
 	})
-	err := workflow.ExecuteActivity(act, reconcileActivities.CheckAndOpen, activities.SKURef{SKU: r.in.SKU}).Get(r.ctx, &r.report)
+	err = workflow.ExecuteActivity(act, reconcileActivities.CheckAndOpen, activities.SKURef{SKU: r.in.SKU}).Get(r.ctx, &r.report)
 	if err != nil {
 		return err
 	}
@@ -122,6 +134,16 @@ func (r *reconcile) check() error {
 	r.details(state, next)
 	setState(r.ctx, state)
 	return nil
+}
+
+func (r *reconcile) isOpen() (open bool, err error) {
+	act := workflow.WithActivityOptions(r.ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: 10 * time.Second,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second},
+		Summary:             "is the gate closed still",
+	})
+	err = workflow.ExecuteActivity(act, reconcileActivities.IsOpen, activities.SKURef{SKU: r.in.SKU}).Get(r.ctx, &open)
+	return open, err
 }
 
 // rebuild merges a closed gate with its workflows and its book, and opens it.

@@ -273,6 +273,23 @@ func TestReconcileLeavesWhatIsNotOurs(t *testing.T) {
 	require.Empty(t, s.opened)
 }
 
+// Who asks for a check late, when another has opened the gate, waits for nothing: a loss in
+// the middle of that pause would be opened before its own has passed.
+func TestACheckOfAnOpenGateWaitsForNothing(t *testing.T) {
+	s := newShut(t)
+	s.opened = []redis.OpenRequest{{SKU: chair, ReplID: "r1", Epoch: 4}}
+	waited := false
+	s.SetOnTimerScheduledListener(func(string, time.Duration) { waited = true })
+	s.RegisterDelayedCallback(func() { s.opened, s.found.ReplID = nil, "r2" }, 19*time.Second)
+	s.ExecuteWorkflow(contract.ReconcileWorkflow, contract.ReconcileInput{SKU: chair, ReopenSeconds: 20})
+	require.NoError(t, s.GetWorkflowError())
+	var report contract.ReconcileReport
+	require.NoError(t, s.GetWorkflowResult(&report))
+	require.True(t, report.Opened)
+	require.False(t, waited)
+	require.Len(t, s.opened, 1)
+}
+
 // The server changes right before the gate is opened: it is compared anew, and opened on
 // the server that it was compared on.
 func TestReconcileSeesTheServerChange(t *testing.T) {
