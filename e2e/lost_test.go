@@ -82,20 +82,23 @@ func TestRedisLosesData(t *testing.T) {
 		r.joins(t, 2)
 		r.more(t, holds)
 		t.Run("and restarted while it is rebuilt", func(t *testing.T) {
+			var lost time.Time
 			for _, strike := range []func(){empties, func() { redis.Kill(); require.NoError(t, redis.Start(t.Context())) }} {
+				lost = time.Now()
 				empties()
 				require.NoError(t, until(t.Context(), "a rebuild has begun", func() error {
 					return h.redis.HGet(t.Context(), "hf:{"+r.flash+"}:stock", "rebuild").Err()
 				}))
 				strike()
 			}
-			r.opensRebuilt(t)
+			r.opensRebuiltSince(t, lost)
 			few.stands(t)
 		})
 		r.more(t, holds)
 		t.Run("and Temporal is away", func(t *testing.T) {
 			temporal := h.Child(stack.Temporal)
 			temporal.Kill()
+			lost := time.Now()
 			empties()
 			require.NoError(t, lasts(t.Context(), 8*time.Second)) // longer than a gate stays closed otherwise
 			a, err := h.shop.AskHold(t.Context(), r.flash, "meanwhile", "meanwhile")
@@ -105,7 +108,7 @@ func TestRedisLosesData(t *testing.T) {
 			require.NoError(t, err)
 			require.Zero(t, written, "nothing is written of a SKU that cannot be compared")
 			require.NoError(t, comesBack(t.Context(), temporal))
-			r.opensRebuilt(t)
+			r.opensRebuiltSince(t, lost)
 			few.stands(t)
 		})
 		r.more(t, holds)

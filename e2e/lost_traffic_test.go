@@ -127,7 +127,13 @@ func (r *rush) opensAsItIs(t *testing.T) {
 // opensRebuilt is opens of a Redis that has lost something: a report of this time says what.
 func (r *rush) opensRebuilt(t *testing.T) {
 	t.Helper()
-	since := r.opens(t)
+	r.opensRebuiltSince(t, time.Now())
+}
+
+// opensRebuiltSince is opensRebuilt of a loss whose check may have begun already.
+func (r *rush) opensRebuiltSince(t *testing.T, since time.Time) {
+	t.Helper()
+	r.opens(t)
 	require.True(t, r.rebuilt(t, r.flash, since), "it was rebuilt")
 	require.NoError(t, until(t.Context(), "the difference is reported", func() error {
 		runs, err := r.reports(t.Context(), r.flash)
