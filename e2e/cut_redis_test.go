@@ -20,12 +20,7 @@ import (
 func TestTheWorkerIsCutOffFromRedis(t *testing.T) {
 	c := newRedisCut(t)
 	ctx := t.Context()
-	first, err := c.inLine(ctx, c.shop, c.line, phone(0))
-	require.NoError(t, err)
-	due, err := c.shop.Hold(ctx, c.short, "due")
-	require.NoError(t, err)
-	c.pays(t)
-
+	c.begins(t)
 	net := c.parts[stack.Worker].nets[stack.Redis]
 	net.Stop()
 	paid := c.paysNow(ctx)
@@ -38,19 +33,19 @@ func TestTheWorkerIsCutOffFromRedis(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusAccepted, a.Status, "written down, and not decided: %s", a)
 	require.NoError(t, lasts(ctx, time.Until(later.ExpiresAt)+time.Second))
-	for _, id := range []string{due.HoldID, later.HoldID} {
+	for _, id := range []string{c.due, later.HoldID} {
 		late, err := c.shop.ReadHold(ctx, id)
 		require.NoError(t, err)
 		require.Equal(t, "held", late.State, "nobody has ended it")
 	}
 	require.NoError(t, net.Start())
 
-	c.ended(t, due.HoldID, later.HoldID)
+	c.ended(t, c.due, later.HoldID)
 	c.paidInTime(t, paid)
 	out, err := c.shop.Decided(ctx, restock)
 	require.NoError(t, err)
 	require.True(t, out.Applied)
-	text, err := c.offerText(ctx, first.EntryID)
+	text, err := c.offerText(ctx, c.first)
 	require.NoError(t, err)
 	require.Equal(t, phone(0), text.To)
 	require.NoError(t, within(ctx, 2*time.Minute, "the join is known to its workflow", func() error {
@@ -74,12 +69,7 @@ func TestADoorIsCutOffFromRedis(t *testing.T) {
 	c := newRedisCut(t)
 	ctx := t.Context()
 	other := c.door(t)
-	first, err := c.inLine(ctx, c.shop, c.line, phone(0))
-	require.NoError(t, err)
-	due, err := c.shop.Hold(ctx, c.short, "due")
-	require.NoError(t, err)
-	c.pays(t)
-
+	c.begins(t)
 	net := c.parts[stack.Door].nets[stack.Redis]
 	net.Stop()
 	paid := c.paysNow(ctx)
@@ -96,15 +86,15 @@ func TestADoorIsCutOffFromRedis(t *testing.T) {
 	a, err = c.shop.Inventory(ctx, restock)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusAccepted, a.Status, "the book has it: %s", a)
-	text, err := c.offerText(ctx, first.EntryID)
+	text, err := c.offerText(ctx, c.first)
 	require.NoError(t, err)
 	require.Equal(t, phone(0), text.To)
 	_, err = other.Hold(ctx, c.sku, "elsewhere")
 	require.NoError(t, err)
 	require.NoError(t, until(ctx, "the hold has ended at its deadline", func() error {
 		facts, err := c.check.Gate(ctx, c.short)
-		if err == nil && facts.Holds[due.HoldID].State != "expired" {
-			err = fmt.Errorf("it is %s", facts.Holds[due.HoldID].State)
+		if err == nil && facts.Holds[c.due].State != "expired" {
+			err = fmt.Errorf("it is %s", facts.Holds[c.due].State)
 		}
 		return err
 	}))
@@ -117,9 +107,9 @@ func TestADoorIsCutOffFromRedis(t *testing.T) {
 		}
 		return err
 	}))
-	c.ended(t, due.HoldID)
+	c.ended(t, c.due)
 	c.paidInTime(t, paid)
-	page, err := c.linkPage(ctx, first.EntryID)
+	page, err := c.linkPage(ctx, c.first)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, page.Status)
 	c.judge(t, c.sku, c.line, c.short)
@@ -129,7 +119,9 @@ func TestADoorIsCutOffFromRedis(t *testing.T) {
 type redisCut struct {
 	*mob
 	sku, short string
-	payer      *promise
+	first      string   // entry of the first in line
+	due        string   // hold of short, which ends in between
+	payer      *promise // who will pay in between
 }
 
 func newRedisCut(t *testing.T) *redisCut {
@@ -142,12 +134,16 @@ func newRedisCut(t *testing.T) *redisCut {
 	return c
 }
 
-// pays gives a hold to somebody who will pay.
-func (c *redisCut) pays(t *testing.T) {
+// begins has somebody wait, somebody hold for five seconds and somebody about to pay.
+func (c *redisCut) begins(t *testing.T) {
 	t.Helper()
+	first, err := c.inLine(t.Context(), c.shop, c.line, phone(0))
+	require.NoError(t, err)
+	due, err := c.shop.Hold(t.Context(), c.short, "due")
+	require.NoError(t, err)
 	hold, err := c.shop.Hold(t.Context(), c.sku, "payer")
 	require.NoError(t, err)
-	c.payer = c.promised(hold.HoldID)
+	c.first, c.due, c.payer = first.EntryID, due.HoldID, c.promised(hold.HoldID)
 }
 
 // paysNow tells of the payment until it is answered.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -67,13 +66,7 @@ func TestTheAddressTurnsToAPromotedReplica(t *testing.T) {
 	c.mu.Unlock()
 	require.NoError(t, replica.Do(ctx, "replicaof", "no", "one").Err())
 	c.until(t, "customers are served again", func() bool { return !c.first.IsZero() })
-	c.mu.Lock()
-	won := len(c.won)
-	c.mu.Unlock()
-	c.until(t, "all goes on", func() bool { return len(c.won) >= won+20 })
-	stop()
-	require.NoError(t, errors.Join(c.faults...))
-	first := c.first.Sub(c.start)
+	first := c.goOn(t, stop)
 	figure(t, "promotion_to_first_hold", first.Seconds(), "s")
 	t.Logf("%d holds, %d times unavailable", len(c.won), c.refused)
 	require.LessOrEqual(t, first, reopen+10*time.Second)

@@ -71,13 +71,7 @@ func (s *scarce) promises(t *testing.T) {
 		s.line = append(s.line, e.EntryID)
 	}
 	require.NoError(t, s.shop.Restock(ctx, s.sku, 2))
-	page, err := s.linkPage(ctx, s.line[0])
-	require.NoError(t, err)
-	pressed, err := s.shop.Press(ctx, page, "/r/")
-	require.NoError(t, err)
-	require.Equal(t, http.StatusSeeOther, pressed.Status, pressed.Text)
-	entry, err := s.entryState(ctx, s.line[0], "holding")
-	require.NoError(t, err)
+	entry := s.presses(t, s.line[0])
 	s.pressed, err = s.holdState(ctx, entry.HoldID, "held")
 	require.NoError(t, err)
 	// Until then its offer would come back, for whoever pressed it to take again.

@@ -76,13 +76,7 @@ func (h *house) outage(t *testing.T, fence string, length, bound time.Duration) 
 		}
 		return nil
 	}))
-	c.mu.Lock()
-	won := len(c.won)
-	c.mu.Unlock()
-	c.until(t, "all goes on", func() bool { return len(c.won) >= won+20 })
-	stop()
-	require.NoError(t, errors.Join(c.faults...))
-	first := c.first.Sub(c.start)
+	first := c.goOn(t, stop)
 	figure(t, "redis_back_to_first_hold_fence_"+fence, first.Seconds(), "s")
 	figure(t, "slowest_answer_fence_"+fence, c.slowest.Seconds(), "s")
 	t.Logf("%d holds, %d times unavailable", len(c.won), c.refused)
@@ -184,6 +178,19 @@ func (c *customers) stands(ctx context.Context, i int) error {
 		err = fmt.Errorf("hold %s was promised and is %s", hold.HoldID, hold.State)
 	}
 	return err
+}
+
+// goOn lets customers have some more, sends them home and answers how long after start the
+// first one was served.
+func (c *customers) goOn(t *testing.T, stop func()) time.Duration {
+	t.Helper()
+	c.mu.Lock()
+	won := len(c.won)
+	c.mu.Unlock()
+	c.until(t, "all goes on", func() bool { return len(c.won) >= won+20 })
+	stop()
+	require.NoError(t, errors.Join(c.faults...))
+	return c.first.Sub(c.start)
 }
 
 func (c *customers) until(t *testing.T, what string, ok func() bool) {

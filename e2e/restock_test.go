@@ -109,12 +109,16 @@ func bigRestock(t *testing.T, units, people int) {
 	for _, id := range order[:units] {
 		require.Len(t, texts[line[id]], 1, "texts with a link to %s", id)
 	}
-	told := slices.SortedFunc(slices.Values(order[:units]), func(a, b string) int {
+	place := map[string]int{}
+	for i, id := range order[:units] {
+		place[id] = i
+	}
+	told := slices.SortedFunc(maps.Keys(place), func(a, b string) int {
 		return texts[line[a]][0].CreatedAt.Compare(texts[line[b]][0].CreatedAt)
 	})
 	places := 0
 	for i, id := range told {
-		places = max(places, i-slices.Index(order, id), slices.Index(order, id)-i)
+		places = max(places, i-place[id], place[id]-i)
 	}
 	figure(t, "big_restock_text_out_of_place", float64(places), "places at most")
 

@@ -142,6 +142,20 @@ func (h *house) linkPage(ctx context.Context, entryID string) (shop.Page, error)
 	return page, err
 }
 
+// presses takes what an entry is offered, as its shopper does.
+func (h *house) presses(t *testing.T, entryID string) shop.Entry {
+	t.Helper()
+	ctx := t.Context()
+	page, err := h.linkPage(ctx, entryID)
+	require.NoError(t, err)
+	to, err := h.shop.Press(ctx, page, "/r/")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusSeeOther, to.Status, to.Text)
+	entry, err := h.entryState(ctx, entryID, "holding")
+	require.NoError(t, err)
+	return entry
+}
+
 // holdState waits until the API shows a hold in a state.
 func (h *house) holdState(ctx context.Context, holdID, state string) (shop.Hold, error) {
 	var hold shop.Hold
