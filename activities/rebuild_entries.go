@@ -17,7 +17,8 @@ func (r *rebuild) entries(ctx context.Context) error {
 		all, err := ask[contract.EntryStatus](ctx, r.Books, idsOf(page, func(w listedFlow) bool {
 			open[w.id] = true
 			e, known := r.Entries[w.id]
-			return !known || string(e.State) != w.state || e.State == contract.EntryOffered && r.Holds[e.HoldID].State == ""
+			h := r.Holds[e.HoldID]
+			return !known || string(e.State) != w.state || e.State == contract.EntryOffered && (h.State == "" || h.ToldAt.IsZero())
 		}))
 		if err != nil {
 			return err
@@ -67,6 +68,12 @@ func (r *rebuild) entry(ctx context.Context, s contract.EntryStatus) error {
 		}
 	}
 	was := r.Holds[s.HoldID]
+	if lostTelling(was, s) && s.State == contract.EntryOffered {
+		r.differ("%s was told of the offer %s, the gate did not know", s.EntryID, s.HoldID)
+		told := as(was)
+		told.ToldAt, told.ExpiresAt = r.report.Checked, *s.OfferUntil
+		return r.write(ctx, told, was)
+	}
 	if s.State != contract.EntryOffered || was.State != "" {
 		return nil
 	}

@@ -18,15 +18,15 @@ import (
 // listedFlow is a workflow of a list with the state that it wrote last.
 type listedFlow struct{ id, state string }
 
-// listed visits the pages of the workflows that a query finds.
-func (r *rebuild) listed(ctx context.Context, query string, visit func([]listedFlow) error) error {
+// listFlows visits the pages of the workflows of a SKU that a query finds.
+func listFlows(ctx context.Context, v Visibility, sku, query string, visit func([]listedFlow) error) error {
 	req := &workflowservice.ListWorkflowExecutionsRequest{PageSize: listPage, Query: query}
 	for {
-		res, err := r.Owners.ListWorkflow(ctx, req)
+		res, err := v.ListWorkflow(ctx, req)
 		if err != nil {
 			return fmt.Errorf("list workflows: %w", err)
 		}
-		found := launch.OfSKU(r.sku, res.GetExecutions())
+		found := launch.OfSKU(sku, res.GetExecutions())
 		page := make([]listedFlow, len(found))
 		for i, e := range found {
 			page[i] = listedFlow{e.GetExecution().GetWorkflowId(), stateOf(e)}
@@ -38,6 +38,10 @@ func (r *rebuild) listed(ctx context.Context, query string, visit func([]listedF
 			return nil
 		}
 	}
+}
+
+func (r *rebuild) listed(ctx context.Context, query string, visit func([]listedFlow) error) error {
+	return listFlows(ctx, r.Owners, r.sku, query, visit)
 }
 
 func stateOf(e *workflowpb.WorkflowExecutionInfo) (state string) {
@@ -79,6 +83,8 @@ func ask[T any](ctx context.Context, books Books, ids []string) ([]T, error) {
 	}
 	return all, nil
 }
+
+func all(listedFlow) bool { return true }
 
 // idsOf are those of a page that want says.
 func idsOf(page []listedFlow, want func(listedFlow) bool) []string {

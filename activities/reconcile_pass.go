@@ -23,6 +23,7 @@ import (
 type PassGate interface {
 	CheckGate
 	AuditGate
+	InspectRecords(ctx context.Context, sku string, ids []string) (missing []string, err error)
 	Tripwire(ctx context.Context, sku string) (redis.Counters, []contract.Ring, error)
 	Overdue(ctx context.Context, c redis.Counters) (time.Duration, error)
 	Records(ctx context.Context, sku string) (int64, error)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -234,45 +235,61 @@ func (g *Gate) scan(ctx context.Context, key string, visit func(field, value str
 // InspectRecords answers those of ids (of holds and entries) that have no
 // record.
 func (g *Gate) InspectRecords(ctx context.Context, sku string, ids []string) ([]string, error) {
-	var missing []string
-	for _, name := range []string{"holds", "entries"} {
-		var mine []string
-		for _, id := range ids {
-			if isHold := len(id) > len(contract.HoldPrefix) && id[:len(contract.HoldPrefix)] == contract.HoldPrefix; isHold == (name == "holds") {
-				mine = append(mine, id)
-			}
+	names := map[string][]string{}
+	for _, id := range ids {
+		name := "entries"
+		if strings.HasPrefix(id, contract.HoldPrefix) {
+			name = "holds"
 		}
-		if len(mine) == 0 {
-			continue
-		}
-		records, err := g.rdb.HMGet(ctx, key(sku, name), mine...).Result()
-		if err != nil {
-			return nil, fmt.Errorf("%w: inspect %s: %w", ErrUnavailable, sku, err)
-		}
-		for i, r := range records {
-			if r == nil {
-				missing = append(missing, mine[i])
-			}
+		names[name] = append(names[name], id)
+	}
+	known := map[string]bool{}
+	for name, mine := range names {
+		if err := g.inspect(ctx, sku, name, mine, func(id, _ string) { known[id] = true }); err != nil {
+			return nil, err
 		}
 	}
-	return missing, nil
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return known[id] }), nil
 }
 
-// InspectSales answers those holds of ids whose record is not that of a sale, or that
-// have none.
-func (g *Gate) InspectSales(ctx context.Context, sku string, ids []string) ([]string, error) {
-	records, err := g.rdb.HMGet(ctx, key(sku, "holds"), ids...).Result()
-	if err != nil {
-		return nil, fmt.Errorf("%w: inspect %s: %w", ErrUnavailable, sku, err)
+// InspectHolds answers the records of those holds of ids that have one which can be
+// read; Inspect says which cannot.
+func (g *Gate) InspectHolds(ctx context.Context, sku string, ids []string) (map[string]Hold, error) {
+	found := map[string]Hold{}
+	err := g.inspect(ctx, sku, "holds", ids, func(id, raw string) {
+		if h, err := g.parseHold(sku, id, raw); err == nil {
+			found[id] = h
+		}
+	})
+	return found, err
+}
+
+// InspectEntries is InspectHolds of entries, without their positions.
+func (g *Gate) InspectEntries(ctx context.Context, sku string, ids []string) (map[string]Entry, error) {
+	found := map[string]Entry{}
+	err := g.inspect(ctx, sku, "entries", ids, func(id, raw string) {
+		if e, err := parseEntry(sku, id, raw, 0); err == nil {
+			found[id] = e
+		}
+	})
+	return found, err
+}
+
+// inspect visits the records of those of ids that have one.
+func (g *Gate) inspect(ctx context.Context, sku, name string, ids []string, visit func(id, raw string)) error {
+	if len(ids) == 0 {
+		return nil
 	}
-	var unsold []string
+	records, err := g.rdb.HMGet(ctx, key(sku, name), ids...).Result()
+	if err != nil {
+		return fmt.Errorf("%w: inspect %s: %w", ErrUnavailable, sku, err)
+	}
 	for i, r := range records {
-		raw, _ := r.(string)
-		if h, err := g.parseHold(sku, ids[i], raw); err != nil || h.State != contract.HoldSold {
-			unsold = append(unsold, ids[i]) // Inspect says which do not parse
+		if raw, ok := r.(string); ok {
+			visit(ids[i], raw)
 		}
 	}
-	return unsold, nil
+	return nil
 }
 
 // InspectEvents answers the outcomes of those of eventIDs that the gate has

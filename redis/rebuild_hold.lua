@@ -42,7 +42,7 @@ if live then
 else
   purge_later('h:' .. id, state == 'sold' and KEEP_SALE or KEEP)
 end
-if state ~= 'offered' then outbox_drop('o:' .. id) end
+if state ~= 'offered' or h[H_TOLD] > 0 then outbox_drop('o:' .. id) end
 local e = entry ~= '' and get_entry(entry)
 if e and entry_live(e) then
   if live then

@@ -77,6 +77,7 @@ var (
 	verbWhy        = load("why")
 	verbDrain      = load("drain")
 	verbOpen       = load("open")
+	verbRenew      = load("renew")
 	verbSettings   = loadRepair("settings")
 	verbTrim       = load("trim")
 

@@ -85,7 +85,7 @@ const (
 	Settled         Verdict = "settled"           // claim of a payment: its money went back
 	Returned        Verdict = "returned"          // unconfirm: units of the sale have come back
 	WouldOversell   Verdict = "would-oversell"    // correction: live claims exceed what would be left
-	Moved           Verdict = "moved"             // open: the server changed since it was read
+	Moved           Verdict = "moved"             // open, renew: the server changed since it was read
 	Changed         Verdict = "changed"           // repair: what was to be mended is not as it was seen
 	Young           Verdict = "young"             // repair: what was to be mended may still be on its way
 )

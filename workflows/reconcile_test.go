@@ -85,22 +85,32 @@ func (s *shut) Moved(_ context.Context, _ string, since redis.Inspection) (bool,
 	return s.found.ReplID != since.ReplID, nil
 }
 
-func (s *shut) InspectRecords(_ context.Context, _ string, ids []string) (missing []string, _ error) {
+func (s *shut) InspectHolds(_ context.Context, _ string, ids []string) (map[string]redis.Hold, error) {
+	found := map[string]redis.Hold{}
 	for _, id := range ids {
-		if s.missing[id] {
-			missing = append(missing, id)
+		switch {
+		case s.sales[id]:
+			found[id] = redis.Hold{ID: id, State: contract.HoldSold}
+		case !s.missing[id]:
+			found[id] = redis.Hold{ID: id, State: contract.HoldHeld}
 		}
 	}
-	return missing, nil
+	return found, nil
 }
 
-func (s *shut) InspectSales(_ context.Context, _ string, ids []string) (unsold []string, _ error) {
+func (s *shut) InspectEntries(_ context.Context, _ string, ids []string) (map[string]redis.Entry, error) {
+	found := map[string]redis.Entry{}
 	for _, id := range ids {
-		if !s.sales[id] {
-			unsold = append(unsold, id)
+		if !s.missing[id] {
+			found[id] = redis.Entry{ID: id, State: contract.EntryWaiting}
 		}
 	}
-	return unsold, nil
+	return found, nil
+}
+
+func (s *shut) Renew(_ context.Context, _, _ string, ids []string) (redis.Base, error) {
+	require.Empty(s.t, ids, "all that are open are adopted")
+	return redis.Base{Verdict: redis.OK}, nil
 }
 
 func (s *shut) InspectEvents(_ context.Context, _ string, ids []string) (map[string]redis.StockOutcome, error) {
@@ -236,8 +246,8 @@ func TestReconcileStaysClosed(t *testing.T) {
 		"returned 0":            func(s *shut) { s.found.Counters.Returned = 1 },
 		"Redis 7, 0 and -1":     func(s *shut) { s.book.Returned = 2 },
 		"and corrected -1":      func(s *shut) { s.found.Counters.Corrected = 0 },
-		"Hold hold_2 is open":   func(s *shut) { s.missing["hold_2"] = true },
-		"WaitlistEntry entry_1": func(s *shut) { s.missing["entry_1"] = true },
+		"hold_2 is open":        func(s *shut) { s.missing["hold_2"] = true },
+		"entry_1 is open":       func(s *shut) { s.missing["entry_1"] = true },
 		"hold_8 was sold":       func(s *shut) { s.sales["hold_8"] = false },
 		"hold_6 was sold":       func(s *shut) { s.sales["hold_6"] = false },
 		"by the last audit":     func(s *shut) { s.book.Audit.Sold = 1 },
