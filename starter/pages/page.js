@@ -20,7 +20,8 @@
   }
 
   // The phone's own clock may be wrong: what is left was true when the server
-  // answered, and only the time since then is measured here.
+  // answered, and only the time since it was asked is measured here. A slow line makes
+  // it less than there is, never more.
   function left(clock) { return Math.max(0, Math.ceil((clock.dataset.left - (performance.now() - zero)) / 1000)); }
 
   function tick() {
@@ -87,10 +88,9 @@
     asking = true;
     looks++;
     clearTimeout(timer);
-    var here = main(), from = here.dataset.from, at, fresh;
+    var here = main(), from = here.dataset.from, at = performance.now(), fresh;
     try {
       var answer = await fetch(from, { headers: { Accept: "text/html", "Holdfast-Part": "main" }, cache: "no-store", credentials: "omit" });
-      at = performance.now();
       var page = new DOMParser().parseFromString(await answer.text(), "text/html");
       fresh = page.querySelector("main");
       if (!fresh) throw new Error("no page of ours");
@@ -145,7 +145,7 @@
   window.addEventListener("online", function () { if (document.querySelector(".offline")) { looks = 0; ask(); } });
 
   var came = performance.getEntriesByType("navigation")[0];
-  zero = came && came.responseStart ? came.responseStart : 0;
+  zero = came ? came.requestStart : 0;
   wait = +main().dataset.again || 0;
   localTimes();
   startClock();
