@@ -25,28 +25,32 @@ const lookEvery = 250 * time.Millisecond
 // balancer hands out doors whose readiness was green when it looked last.
 type balancer struct {
 	doors  []*balanced
-	next   atomic.Int64
 	looked sync.WaitGroup
+	mu     sync.Mutex
+	seen   *sync.Cond // by a look
+	next   int
 }
 
 type balanced struct {
 	*shop.Shop
-	green    atomic.Bool
+	green    bool // under the balancer's lock
 	served   atomic.Int64
 	draining atomic.Int64 // looks that were answered with "draining"
 }
 
 func newBalancer(ctx context.Context, doors ...*shop.Shop) *balancer {
 	b := &balancer{}
+	b.seen = sync.NewCond(&b.mu)
 	for _, at := range doors {
 		d := &balanced{Shop: at}
 		b.doors = append(b.doors, d)
 		b.looked.Go(func() {
 			tick := time.NewTicker(lookEvery)
 			defer tick.Stop()
+			defer b.look(d, false) // who waits for a door hears of the end
 			for ; ctx.Err() == nil; <-tick.C {
 				a, err := d.Call(ctx, http.MethodGet, "/readyz", nil)
-				d.green.Store(err == nil && a.Status == http.StatusOK)
+				b.look(d, err == nil && a.Status == http.StatusOK)
 				if err == nil && strings.Contains(string(a.Body), `"draining"`) {
 					d.draining.Add(1)
 				}
@@ -56,14 +60,26 @@ func newBalancer(ctx context.Context, doors ...*shop.Shop) *balancer {
 	return b
 }
 
+// look notes what a look has seen.
+func (b *balancer) look(d *balanced, green bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d.green = green
+	b.seen.Broadcast()
+}
+
 // door waits for a green one: a balancer without any would answer for itself.
 func (b *balancer) door(ctx context.Context) (*balanced, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for ctx.Err() == nil {
-		d := b.doors[int(b.next.Add(1))%len(b.doors)]
-		if d.green.Load() {
-			return d, nil
+		for range b.doors {
+			b.next++
+			if d := b.doors[b.next%len(b.doors)]; d.green {
+				return d, nil
+			}
 		}
-		time.Sleep(time.Millisecond) // both are being looked at anew
+		b.seen.Wait()
 	}
 	return nil, ctx.Err()
 }
