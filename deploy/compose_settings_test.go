@@ -19,8 +19,9 @@ import (
 	"holdfast/config"
 )
 
-// shutdown is how long the door finishes requests after http.drain_seconds.
-const shutdown = 15 * time.Second
+// shutdown is how long the door finishes requests after http.drain_seconds, mostStop how
+// long a worker takes at most.
+const shutdown, mostStop = 15 * time.Second, 25 * time.Second
 
 // defaults are the settings' defaults by key.
 func defaults() map[string]string {
@@ -147,7 +148,7 @@ func (p *findings) addresses(name string, cfg *config.Config, s types.ServiceCon
 	if s.StopGracePeriod != nil {
 		patience = time.Duration(*s.StopGracePeriod)
 	}
-	need := map[string]time.Duration{"door": time.Duration(cfg.HTTP.DrainSeconds)*time.Second + shutdown, "worker": shutdown}[name]
+	need := map[string]time.Duration{"door": time.Duration(cfg.HTTP.DrainSeconds)*time.Second + shutdown, "worker": mostStop}[name]
 	if patience <= need && need > 0 {
 		p.add("%s is killed after %s, it may need %s", name, patience, need)
 	}

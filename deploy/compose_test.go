@@ -68,6 +68,7 @@ func TestComposeMutants(t *testing.T) {
 	mutate("another hint", "${POSTGRES_PASSWORD:?run holdfast init}", "${POSTGRES_PASSWORD:?missing}")
 	mutate("the database's password", `POSTGRES_PASSWORD: "" #`, "OTHER: x #")
 	mutate("killed while it drains", "stop_grace_period: 40s", "stop_grace_period: 10s")
+	mutate("killed while it stops", "stop_grace_period: 30s", "stop_grace_period: 20s")
 	mutate("Redis elsewhere", "HOLDFAST_REDIS_ADDRS: redis:6379", "HOLDFAST_REDIS_ADDRS: cache:6379")
 	mutate("a command that is none", "command: [starter]", "command: [door]")
 	mutate("a file that is not there", "./deploy/temporal.yaml", "./deploy/temporal.yml")

@@ -29,9 +29,14 @@ import (
 )
 
 const (
-	// How long a stop waits for what runs: a text that is being handed over must
-	// be answered, or nobody knows whether it was sent.
-	stopTimeout = 15 * time.Second
+	// How long a stop waits for what runs of a kind: a text that is being handed over must
+	// be answered, or nobody knows whether it was sent. Of the main queue another worker
+	// goes on with anything.
+	stopTimeout, mainStopTimeout = 15 * time.Second, 5 * time.Second
+	// How long a stop lasts at most. The SDK first tells Temporal, for up to ten seconds when
+	// that is away, and then waits for workflow tasks, local activities and activities, each
+	// as long as above. docker-compose.yml gives it 30 s.
+	mostStop = 25 * time.Second
 	// A small machine with thousands of timers due at once is slow, not stuck.
 	deadlockTimeout = 5 * time.Second
 	// Requests for tasks that wait at each queue, of workflows and of activities. Each
@@ -203,7 +208,9 @@ func newWorkers(c client.Client, cfg *config.Config, gate *redis.Gate, l *launch
 	opts.OnFatalError = func(err error) { w.fatal <- err }
 	guard := newGuard(cfg, l)
 
-	main := worker.New(c, contract.TaskQueue, opts)
+	mainOpts := opts
+	mainOpts.WorkerStopTimeout = mainStopTimeout
+	main := worker.New(c, contract.TaskQueue, mainOpts)
 	workflows.Register(main)
 	main.RegisterActivity(&activities.Holds{Guard: guard, Gate: gate, Payments: l})
 	main.RegisterActivity(&activities.Entries{Guard: guard, Gate: gate})
@@ -285,7 +292,16 @@ func work(ctx context.Context, w workers, polls func(), log *slog.Logger) error 
 		for _, one := range started {
 			stops.Go(one.Stop)
 		}
-		stops.Wait()
+		stopped := make(chan struct{})
+		go func() {
+			stops.Wait()
+			close(stopped)
+		}()
+		select {
+		case <-stopped:
+		case <-time.After(mostStop):
+			log.Warn("worker ends before all that it had begun has: another one goes on with it", "after", mostStop)
+		}
 	}()
 	for _, one := range w.all {
 		if err := one.Start(); err != nil {

@@ -13,6 +13,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
 	"google.golang.org/grpc"
 
 	"holdfast/activities"
@@ -73,6 +74,36 @@ func TestABrokenWorkerStopsTheProcess(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, work(ctx, workers{}, func() {}, slog.New(slog.DiscardHandler)))
+}
+
+// stuck is a worker whose tasks do not come to their end.
+type stuck struct {
+	worker.Worker
+	ends <-chan struct{}
+}
+
+func (stuck) Start() error { return nil }
+func (s stuck) Stop()      { <-s.ends }
+
+// Whoever stops a process kills it after a while, and a worker that is cut off from
+// everything must have ended by itself before.
+func TestAStopEndsThoughATaskDoesNot(t *testing.T) {
+	for name, c := range map[string]struct{ tasks, stop time.Duration }{
+		"it ends": {3 * time.Second, 3 * time.Second}, "it does not": {time.Hour, mostStop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ends := make(chan struct{})
+				time.AfterFunc(c.tasks, func() { close(ends) })
+				ctx, cancel := context.WithCancel(t.Context())
+				w := workers{all: []worker.Worker{stuck{ends: ends}, stuck{ends: ends}}, fatal: make(chan error)}
+				began := time.Now()
+				require.NoError(t, work(ctx, w, cancel, slog.New(slog.DiscardHandler)))
+				require.Equal(t, c.stop, time.Since(began))
+				<-ends
+			})
+		})
+	}
 }
 
 func TestSenderIsNeverGuessed(t *testing.T) {

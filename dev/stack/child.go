@@ -14,8 +14,9 @@ import (
 const (
 	// readyTimeout bounds the wait for a child that never gets ready.
 	readyTimeout = 60 * time.Second
-	// stopTimeout is longer than the door drains and the worker finishes.
-	stopTimeout = 20 * time.Second
+	// stopTimeout is what docker-compose.yml gives the worker, which takes up to 25 s of it;
+	// the door does not drain here.
+	stopTimeout = 30 * time.Second
 	probePause  = 30 * time.Millisecond
 
 	// A child that dies again and again is started at growing distances, one
@@ -258,7 +259,7 @@ func (c *Child) Kill() {
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
 
 // Stop sends SIGTERM and waits until the process is gone; one that has not
-// ended after 20 s is killed, and the error says so. The child stays down
+// ended after 30 s is killed, and the error says so. The child stays down
 // until Start.
 func (c *Child) Stop() error {
 	p := c.down()
