@@ -25,7 +25,8 @@ type outbox struct {
 	batches  []redis.DrainOutcome
 	drainErr error
 	version  int64 // of the settings
-	bites    int   // of the ledger that may go
+	paused   bool
+	bites    int // of the ledger that may go
 	trimmed  int
 	trimErr  error
 	left     []redis.LeaveRequest
@@ -34,6 +35,7 @@ type outbox struct {
 	mu       sync.Mutex
 	started  map[string]contract.EntryInput
 	closed   map[string]bool // entries whose workflow has closed
+	open     map[string]bool // entries whose workflow runs
 	broken   map[string]bool // entries that Temporal fails for
 	signals  []string
 	meet     chan struct{} // where starts wait for another one
@@ -59,7 +61,7 @@ func (o *outbox) Drain(_ context.Context, _ string, limit int) (redis.DrainOutco
 }
 
 func (o *outbox) Policy(context.Context, string) (contract.PolicyOf, error) {
-	return contract.PolicyOf{Version: o.version}, nil
+	return contract.PolicyOf{Version: o.version, Paused: o.paused}, nil
 }
 
 func (o *outbox) TrimLedger(context.Context, string) (int64, bool, error) {
@@ -107,6 +109,8 @@ func (o *outbox) Entry(_ context.Context, in contract.EntryInput) (launch.Starte
 		return 0, errors.New("temporal is away")
 	case o.closed[in.EntryID]:
 		return launch.StartedClosed, nil
+	case o.open[in.EntryID]:
+		return launch.StartedOpen, nil
 	}
 	o.started[in.EntryID] = in
 	return launch.StartedNew, nil
@@ -142,7 +146,7 @@ func (o *outbox) drain(t *testing.T) (activities.DrainReport, error) {
 	a := &activities.Stock{Guard: activities.Guard{Waker: o, ReopenSeconds: 20}, Gate: o, Entries: o, Keys: o}
 	env.RegisterActivity(a)
 	var report activities.DrainReport
-	v, err := env.ExecuteActivity(a.DrainOutbox, activities.DrainInput{SKU: "CHAIR", Version: 3})
+	v, err := env.ExecuteActivity(a.DrainOutbox, activities.DrainInput{SKU: "CHAIR", Version: 3, Paused: new(bool)})
 	if err == nil {
 		require.NoError(t, v.Get(&report))
 	}
@@ -202,6 +206,28 @@ func TestDrainTellsWhatThereIsToLearn(t *testing.T) {
 		"entry_b hold-ended {HoldID:hold_2 HoldState:sold EntryState:bought EndedAt:2026-03-01 12:05:00 +0000 UTC}",
 		"entry_c ended {State:left}",
 	}, o.signals)
+}
+
+// A gate that has lost the acknowledgement of an entry hands its start out again: the
+// workflow, which is open, does it once more, or everybody would get past its place.
+func TestDrainOfAStartThatIsOpen(t *testing.T) {
+	o := newOutbox(redis.DrainOutcome{Items: []redis.Item{start("entry_a"), start("entry_b")}})
+	o.open = map[string]bool{"entry_a": true}
+	report, err := o.drain(t)
+	require.NoError(t, err)
+	require.Equal(t, 2, report.Started)
+	require.Equal(t, []string{"entry_a ended {State:waiting}"}, o.signals)
+	require.Len(t, o.started, 1)
+}
+
+// So it is with an offer that its entry knows: from the third handing on it is asked to say so.
+func TestDrainOfAnOfferThatIsHandedOutAgain(t *testing.T) {
+	for handed, again := range map[int64]bool{0: false, 1: false, 2: true, 9: true} {
+		o := newOutbox(redis.DrainOutcome{Items: []redis.Item{{Kind: redis.ItemOffer, EntryID: "entry_a", HoldID: "hold_1", Hold: &redis.Hold{}, Handed: handed}}})
+		_, err := o.drain(t)
+		require.NoError(t, err)
+		require.Equal(t, []string{fmt.Sprintf("entry_a offered %+v", contract.Offered{HoldID: "hold_1", Again: again})}, o.signals)
+	}
 }
 
 func TestDrainOfClosedWorkflows(t *testing.T) {
@@ -278,6 +304,12 @@ func TestDrainOfAGateThatHasLostItsSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, activities.DrainReport{SettingsLost: true}, report)
 	require.Empty(t, o.started)
+	require.Len(t, o.batches, 1)
+
+	o.version, o.paused = 3, true // of a resume that was lost
+	report, err = o.drain(t)
+	require.NoError(t, err)
+	require.Equal(t, activities.DrainReport{SettingsLost: true}, report)
 	require.Len(t, o.batches, 1)
 }
 

@@ -136,7 +136,9 @@ type LapseOfferInput struct {
 // LapseOffer ends an offer that nobody pressed in time, or that nobody was told of.
 func (a *Entries) LapseOffer(ctx context.Context, in LapseOfferInput) (HoldOutcome, error) {
 	out, err := a.Gate.Lapse(ctx, redis.LapseRequest{SKU: in.SKU, HoldID: in.HoldID, NotTold: in.NotTold, NotDelivered: in.NotDelivered})
-	return a.offerDone(ctx, in.SKU, "lapse offer of", out, err)
+	done, err := a.offerDone(ctx, in.SKU, "lapse offer of", out, err)
+	done.Untold = err == nil && out.Verdict == redis.Early && out.Hold.ToldAt.IsZero()
+	return done, err
 }
 
 func (a *Entries) offerDone(ctx context.Context, sku, verb string, out redis.HoldOutcome, err error) (HoldOutcome, error) {

@@ -57,6 +57,7 @@ type HoldOutcome struct {
 	Returned   int64              `json:"returned,omitempty"` // units that came back after the sale
 	Cart       []contract.Line    `json:"cart,omitempty"`     // all lines of a cart, from its first line's record
 	Tell       bool               `json:"tell,omitempty"`     // the shop has an endpoint for events
+	Untold     bool               `json:"untold,omitempty"`   // a lapse is early, of an offer that was never told
 	// Units, Person and EntryID are told to a Payment only.
 	Units   int64  `json:"units,omitempty"`
 	Person  string `json:"person,omitempty"`

@@ -68,7 +68,12 @@ func (r *rebuild) entry(ctx context.Context, s contract.EntryStatus) error {
 		}
 	}
 	was := r.Holds[s.HoldID]
-	if lostTelling(was, s) && s.State == contract.EntryOffered {
+	if missedSince(r.Entries[s.EntryID], s) && was.State == contract.HoldOffered && !was.ToldAt.IsZero() {
+		missed := as(was)
+		missed.State, missed.EndedAt, missed.Reason = contract.HoldLapsed, r.report.Checked, string(contract.HoldLapsed)
+		return r.write(ctx, missed, was)
+	}
+	if lostTelling(was, s) {
 		r.differ("%s was told of the offer %s, the gate did not know", s.EntryID, s.HoldID)
 		told := as(was)
 		told.ToldAt, told.ExpiresAt = r.report.Checked, *s.OfferUntil
@@ -88,4 +93,9 @@ func (r *rebuild) entry(ctx context.Context, s contract.EntryStatus) error {
 		h.ToldAt = h.CreatedAt
 	}
 	return r.write(ctx, h, was)
+}
+
+// lostTelling says that the text of an offer went out, and that its record is of before.
+func lostTelling(h redis.Hold, s contract.EntryStatus) bool {
+	return s.State == contract.EntryOffered && h.State == contract.HoldOffered && h.ToldAt.IsZero() && s.OfferSent && s.OfferUntil != nil
 }

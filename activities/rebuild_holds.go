@@ -44,9 +44,11 @@ func (r *rebuild) asHoldsSay(ctx context.Context, ids []string, ended bool) erro
 func (r *rebuild) merge(ctx context.Context, s contract.HoldStatus, ended, retaken bool) error {
 	i := slices.IndexFunc(s.Lines, func(l contract.Line) bool { return l.SKU == r.sku })
 	was := r.Holds[s.HoldID]
+	s.State = s.Of(r.sku)
 	asks := s.State == contract.HoldProvisional
 	switch {
 	case i < 0 || was.State == contract.HoldSold || was.State == s.State && !asks,
+		was.State == contract.HoldSwept && s.State.Ended() && s.State != contract.HoldSold,
 		was.State == "" && s.State.Ended() && s.State != contract.HoldSold && !ended,
 		asks && (s.EntryID != "" || was.State != "" && was.State != contract.HoldProvisional && was.State != contract.HoldSwept):
 		return nil // of a pressed offer that was not adopted the offer stands

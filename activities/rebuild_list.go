@@ -55,33 +55,44 @@ func stateOf(e *workflowpb.WorkflowExecutionInfo) (state string) {
 // ask answers the status of each of ids that Temporal knows, some side by side, in
 // their order.
 func ask[T any](ctx context.Context, books Books, ids []string) ([]T, error) {
-	found := make([]*T, len(ids))
+	says, _, err := askSome[T](ctx, books, ids, askAtOnce, func(error) bool { return false })
+	return says, err
+}
+
+// askSome is ask of which some may fail: bears says of an error that the workflow is to
+// blame, which is then one of the silent.
+func askSome[T any](ctx context.Context, books Books, ids []string, atOnce int, bears func(error) bool) (says []T, silent []string, err error) {
+	found, mute := make([]*T, len(ids)), make([]bool, len(ids))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(askAtOnce)
+	group.SetLimit(atOnce)
 	for i, id := range ids {
 		group.Go(func() error {
 			var s T
 			err := books.Status(ctx, id, &s)
-			if errors.Is(err, launch.ErrNoOwner) {
-				return nil
-			}
-			if err != nil {
+			switch {
+			case err == nil:
+				found[i] = &s
+			case errors.Is(err, launch.ErrNoOwner):
+			case ctx.Err() == nil && bears(err):
+				mute[i] = true
+			default:
 				return fmt.Errorf("ask %s: %w", id, err)
 			}
-			found[i] = &s
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var all []T
-	for _, s := range found {
-		if s != nil {
-			all = append(all, *s)
+	for i, s := range found {
+		switch {
+		case s != nil:
+			says = append(says, *s)
+		case mute[i]:
+			silent = append(silent, ids[i])
 		}
 	}
-	return all, nil
+	return says, silent, nil
 }
 
 func all(listedFlow) bool { return true }

@@ -15,6 +15,7 @@ import (
 const (
 	checkBatch     = 200 // events compared in one call
 	maxDifferences = 50  // listed in a report; more only say the same again
+	checkAtOnce    = 32  // questions side by side while a SKU is closed
 )
 
 // CheckGate is the gate as it is read while it is closed.
@@ -87,7 +88,7 @@ func (a *Reconciles) checkOnce(ctx context.Context, sku string) (report contract
 		return report, moved, err
 	}
 	report.Checked = time.Now().UTC()
-	report.Differences = c.differences
+	report.Differences, report.Alarms = c.differences, c.alarms
 	report.Rebuildable = c.known && (!found.Missing || found.ReplID != "")
 	if !ours || len(c.differences) > 0 {
 		return report, false, nil

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+
+	"go.temporal.io/api/serviceerror"
 
 	"holdfast/contract"
 	"holdfast/launch"
@@ -18,6 +19,7 @@ type check struct {
 	known       bool // by a book
 	differences []string
 	asking      []string // holds that their open workflows have yet to adopt
+	alarms      []string
 }
 
 func (c *check) differ(format string, args ...any) {
@@ -122,25 +124,27 @@ func (c *check) holds(ctx context.Context, open map[string]bool) error {
 				unadopted = append(unadopted, id)
 			}
 		}
-		says, err := ask[contract.HoldStatus](ctx, c.Books, unadopted)
+		says, silent, err := heard[contract.HoldStatus](ctx, c, unadopted)
 		if err != nil {
 			return err
 		}
 		for _, s := range says {
-			switch s.State {
+			switch state := s.Of(c.sku); state {
 			case contract.HoldHeld, contract.HoldSold:
-				c.differ("%s is %s, but Redis knows it as %s", s.HoldID, s.State, records[s.HoldID].State)
+				c.differ("%s is %s, but Redis knows it as %s", s.HoldID, state, records[s.HoldID].State)
 			case contract.HoldProvisional:
 				c.asking = append(c.asking, s.HoldID)
 			}
 		}
+		c.asking = append(c.asking, silent...)
 		return nil
 	})
 }
 
 // entries compares the records of open entries with what these know, and notes which are
-// open. Only one that has written that it has an offer has to be asked for it, while Redis
-// has it waiting or takes it for one that has not been told.
+// open. Only one that has written of an offer what its record does not say has to be
+// asked: that it has one, of a record that waits; or that it waits, while Redis has an
+// offer of it that was told.
 func (c *check) entries(ctx context.Context, open map[string]bool) error {
 	return c.list(ctx, contract.WaitlistEntryWorkflow, running, func(page []listedFlow) error {
 		ids := idsOf(page, all)
@@ -163,44 +167,81 @@ func (c *check) entries(ctx context.Context, open map[string]bool) error {
 		if err != nil {
 			return err
 		}
-		return c.offers(ctx, idsOf(page, func(w listedFlow) bool {
-			e := records[w.id]
-			return w.state == string(contract.EntryOffered) &&
-				(e.State == contract.EntryWaiting || e.State == contract.EntryOffered && holds[e.HoldID].ToldAt.IsZero())
+		return c.offers(ctx, records, idsOf(page, func(w listedFlow) bool {
+			switch e := records[w.id]; e.State {
+			case contract.EntryWaiting:
+				return w.state == string(contract.EntryOffered)
+			case contract.EntryOffered:
+				return w.state == string(contract.EntryWaiting) && !holds[e.HoldID].ToldAt.IsZero()
+			default:
+				return false
+			}
 		}))
 	})
 }
 
-// offers asks entries for their offers, which Redis has to know, and to know as told.
-func (c *check) offers(ctx context.Context, entries []string) error {
-	says, err := ask[contract.EntryStatus](ctx, c.Books, entries)
+// offers asks entries for their offers: Redis has to know of them, and of their ends.
+func (c *check) offers(ctx context.Context, records map[string]redis.Entry, entries []string) error {
+	says, _, err := heard[contract.EntryStatus](ctx, c, entries)
 	if err != nil {
 		return err
 	}
-	says = slices.DeleteFunc(says, func(s contract.EntryStatus) bool { return s.State != contract.EntryOffered })
-	ids := make([]string, len(says))
-	for i, s := range says {
-		ids[i] = s.HoldID
+	var ids []string
+	for _, s := range says {
+		if s.State == contract.EntryOffered {
+			ids = append(ids, s.HoldID)
+		}
 	}
-	records, err := c.Gate.InspectHolds(ctx, c.sku, ids)
+	holds, err := c.Gate.InspectHolds(ctx, c.sku, ids)
 	if err != nil {
 		return err
 	}
 	for _, s := range says {
-		switch h := records[s.HoldID]; {
-		case h.State == "":
+		switch {
+		case s.State == contract.EntryOffered && holds[s.HoldID].State == "":
 			c.differ("%s has the offer %s, but Redis does not know of it", s.EntryID, s.HoldID)
-		case lostTelling(h, s):
-			c.differ("%s was told of the offer %s, but Redis does not know", s.EntryID, s.HoldID)
+		case missedSince(records[s.EntryID], s):
+			c.differ("%s has missed the offer %s, but Redis does not know", s.EntryID, s.HoldID)
 		}
 	}
 	return nil
 }
 
-// lostTelling says that the text of an offer went out, and that its record is of before:
-// it would keep the units long after the entry believes the offer to have ended.
-func lostTelling(h redis.Hold, s contract.EntryStatus) bool {
-	return h.State == contract.HoldOffered && h.ToldAt.IsZero() && s.OfferSent && s.OfferUntil != nil
+// missedSince says that an entry has heard the end of the offer that its record still has.
+func missedSince(e redis.Entry, s contract.EntryStatus) bool {
+	return e.State == contract.EntryOffered && s.State == contract.EntryWaiting && e.HoldID == s.HoldID
+}
+
+// heard answers what those workflows say that answer a question at all. One whose tasks
+// fail answers nobody, and must not keep its SKU closed: it is asked once more, unless it
+// is one of very many, and then the report says so.
+func heard[T any](ctx context.Context, c *check, ids []string) (says []T, silent []string, err error) {
+	says, silent, err = askSome[T](ctx, c.Books, ids, checkAtOnce, itsOwnFault)
+	if err != nil || len(silent) == 0 {
+		return says, nil, err
+	}
+	if len(silent) <= checkAtOnce {
+		var more []T
+		if more, silent, err = askSome[T](ctx, c.Books, silent, checkAtOnce, itsOwnFault); err != nil {
+			return nil, nil, err
+		}
+		says = append(says, more...)
+	}
+	for _, id := range silent {
+		if len(c.alarms) < maxDifferences {
+			c.alarms = append(c.alarms, id+" answers no question: look at its failed tasks in Temporal")
+		}
+	}
+	return says, silent, nil
+}
+
+// itsOwnFault says that a question failed for the workflow that was asked, and not for
+// Temporal.
+func itsOwnFault(err error) bool {
+	var failed *serviceerror.QueryFailed
+	var notReady *serviceerror.WorkflowNotReady
+	var late *serviceerror.DeadlineExceeded
+	return errors.As(err, &failed) || errors.As(err, &notReady) || errors.As(err, &late) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // sales looks for sales that Redis does not know: those of Holds and of Payments, each by

@@ -132,7 +132,7 @@ func (p *pass) untold(ctx context.Context, page redis.Survey) error {
 			continue
 		case err != nil:
 			return err
-		case entry.HoldID == u.Hold:
+		case entry.HoldID == u.Hold && entry.State != contract.EntryWaiting: // else it has heard an end that was lost
 			continue
 		}
 		err = p.mend(ctx, u.Hold+" is an offer that "+u.Entry+" did not know of", func(ctx context.Context) (redis.Base, error) {

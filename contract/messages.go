@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -115,24 +116,36 @@ type RefundInfo struct {
 
 // HoldStatus answers the query status of a Hold.
 type HoldStatus struct {
-	HoldID     string     `json:"hold_id"`
-	State      HoldState  `json:"state"`
-	Lines      []Line     `json:"lines"`
-	Customer   string     `json:"customer"`
-	Person     string     `json:"person,omitempty"`
-	EntryID    string     `json:"entry_id,omitempty"`
-	Generation int64      `json:"generation,omitempty"`
-	OrderRef   string     `json:"order_ref,omitempty"`
-	Price      *Money     `json:"price,omitempty"`
-	PaymentRef string     `json:"payment_ref,omitempty"`
-	CreatedAt  time.Time  `json:"created_at"`
-	ExpiresAt  time.Time  `json:"expires_at"`
-	Extended   bool       `json:"extended"`
-	EndedAt    *time.Time `json:"ended_at,omitempty"`
-	EndReason  string     `json:"end_reason,omitempty"`
+	HoldID string    `json:"hold_id"`
+	State  HoldState `json:"state"`
+	Lines  []Line    `json:"lines"`
+	// LineStates are those of a cart's lines, in their order, as their gates said last.
+	LineStates []HoldState `json:"line_states,omitempty"`
+	Customer   string      `json:"customer"`
+	Person     string      `json:"person,omitempty"`
+	EntryID    string      `json:"entry_id,omitempty"`
+	Generation int64       `json:"generation,omitempty"`
+	OrderRef   string      `json:"order_ref,omitempty"`
+	Price      *Money      `json:"price,omitempty"`
+	PaymentRef string      `json:"payment_ref,omitempty"`
+	CreatedAt  time.Time   `json:"created_at"`
+	ExpiresAt  time.Time   `json:"expires_at"`
+	Extended   bool        `json:"extended"`
+	EndedAt    *time.Time  `json:"ended_at,omitempty"`
+	EndReason  string      `json:"end_reason,omitempty"`
 	// SoldAt is when each line of a cart was sold, by the clocks of their gates. A hold
 	// of one line was sold at EndedAt.
 	SoldAt []time.Time `json:"sold_at,omitempty"`
+}
+
+// Of is the state of the line of a SKU: the hold's, unless it is of a cart whose lines do
+// not agree. Its lines are sold one after the other, and it is held until all are.
+func (s HoldStatus) Of(sku string) HoldState {
+	i := slices.IndexFunc(s.Lines, func(l Line) bool { return l.SKU == sku })
+	if i < 0 || i >= len(s.LineStates) || s.LineStates[i] == HoldSold {
+		return s.State
+	}
+	return s.LineStates[i]
 }
 
 // LineSoldAt is when line i of a sale was sold.
@@ -193,6 +206,9 @@ type Offered struct {
 	Units      int64     `json:"units"`
 	Generation int64     `json:"generation"`
 	OfferedAt  time.Time `json:"offered_at"`
+	// Again says that it was told before, more than once, and that the gate has no word yet
+	// that it is known.
+	Again bool `json:"again,omitempty"`
 }
 
 // Claimed tells an entry that its offer was pressed and that the Hold lives.

@@ -95,6 +95,7 @@ func (p Policy) Over(below Policy) Policy {
 type PolicyOf struct {
 	Policy  Policy
 	Version int64
+	Paused  bool
 }
 
 // Under answers the clocks of an entry's next offer: the policy's, and the entry's

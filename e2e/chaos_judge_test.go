@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/e2e/check"
@@ -73,7 +74,7 @@ func (m *mob) account(ctx context.Context, t *testing.T) {
 }
 
 // asPromised holds the records against what clients were told and asked for. Nothing was
-// lost, so Reconcile had nothing to end.
+// lost, so Reconcile had nothing to end and nothing to rebuild.
 func (m *mob) asPromised(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for _, sku := range []string{m.flash, m.line} {
@@ -84,6 +85,7 @@ func (m *mob) asPromised(ctx context.Context, t *testing.T) {
 		}
 		for _, l := range facts.Ledger {
 			if l.Verb == "repair" {
+				assert.NotEqual(t, "rebuilt", l.Reason, "%s was rebuilt, and Redis has lost nothing", sku)
 				t.Logf("mended at %s: %s %s %s, %s", sku, l.Kind, l.Ref, l.Other, l.Reason)
 			}
 		}

@@ -65,11 +65,11 @@ func (g *Gate) Settings(ctx context.Context, req SettingsRequest) (Base, error) 
 }
 
 // Policy reads a SKU's policy, the zero one when the shop has set none or the SKU is
-// not open. It is a plain read, whatever the fence says: what is then done with it
+// not open, and whether it is paused. It is a plain read, whatever the fence says: what is then done with it
 // asks the gate.
 func (g *Gate) Policy(ctx context.Context, sku string) (contract.PolicyOf, error) {
 	var out contract.PolicyOf
-	v, err := g.rdb.HMGet(ctx, key(sku, "stock"), "policy", "version").Result()
+	v, err := g.rdb.HMGet(ctx, key(sku, "stock"), "policy", "version", "paused").Result()
 	if err != nil {
 		return out, fmt.Errorf("%w: read the policy of %s: %w", ErrUnavailable, sku, err)
 	}
@@ -83,5 +83,6 @@ func (g *Gate) Policy(ctx context.Context, sku string) (contract.PolicyOf, error
 			return out, fmt.Errorf("policy of %s: version %q is no number", sku, raw)
 		}
 	}
+	out.Paused = v[2] == "1"
 	return out, nil
 }

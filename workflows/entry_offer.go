@@ -62,9 +62,11 @@ func (e *entry) present(holdID string, generation int64) {
 }
 
 // onOffered learns of an offer. One that it knows is ignored, unless it could
-// not be told: then the outbox brings it again.
+// not be told: then the outbox brings it again. If the outbox brings it again and
+// again, the gate has lost that it is known.
 func (e *entry) onOffered(m contract.Offered) error {
-	if m.HoldID == e.status.HoldID && (e.offer.told || e.offer.telling != nil || e.offer.waits) {
+	known := m.HoldID == e.status.HoldID && (e.offer.told || e.offer.telling != nil || e.offer.waits)
+	if known && !m.Again {
 		return nil
 	}
 	out, err := gateStep[activities.KnownOffer](e.ctx, "know of the offer", entryActivities.AdoptOffer, e.offerRef(m.HoldID))
@@ -77,6 +79,8 @@ func (e *entry) onOffered(m contract.Offered) error {
 		return nil
 	case !out.State.Live():
 		return e.sync()
+	case known:
+		return nil
 	}
 	e.present(m.HoldID, out.Generation)
 	e.clocks = e.in.Settings.Under(out.Policy)
@@ -174,6 +178,10 @@ func (e *entry) lapse(notTold bool) error {
 	switch out.Verdict {
 	case redis.Early:
 		e.become(contract.EntryOffered, out.OfferedAt)
+		if out.Untold && e.status.OfferSent { // the gate has lost that, and would keep the units for offer.max_age
+			e.offer.window = false
+			return e.windowStarts()
+		}
 		return e.offerStands(out)
 	case redis.Claimed:
 		e.holding(out.Left())

@@ -83,6 +83,9 @@ func (w *world) Told(_ context.Context, req redis.ToldRequest) (redis.HoldOutcom
 		} else {
 			wait += req.SentGrace
 		}
+		if w.hold.ToldAt.IsZero() {
+			w.hold.ToldAt = w.Now()
+		}
 		w.hold.Deadline = w.Now().Add(wait)
 		if oldest := w.hold.OfferedAt.Add(req.MaxAge); w.hold.Deadline.After(oldest) {
 			w.hold.Deadline = oldest

@@ -26,6 +26,9 @@ func (w *world) Settings(_ context.Context, req redis.SettingsRequest) (redis.Ba
 	return w.verb("settings", func() redis.Verdict {
 		w.settings = append(w.settings, req)
 		w.outdated = false
+		if req.Paused != nil {
+			w.paused = *req.Paused
+		}
 		return redis.OK
 	})
 }
@@ -34,7 +37,7 @@ func (w *world) Policy(context.Context, string) (contract.PolicyOf, error) {
 	if w.outdated {
 		return contract.PolicyOf{}, nil
 	}
-	return contract.PolicyOf{Policy: w.policy, Version: math.MaxInt64}, nil
+	return contract.PolicyOf{Policy: w.policy, Version: math.MaxInt64, Paused: w.paused}, nil
 }
 
 // Stock applies every event once by its id, and a return by its return id.

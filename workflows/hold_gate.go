@@ -301,6 +301,9 @@ func (h *hold) take(i int, out activities.HoldOutcome) {
 		}
 	}
 	s.State = contract.CartStateOf(states, back)
+	if len(states) > 1 {
+		s.LineStates = states
+	}
 	if at := h.gate[0].CreatedAt; !at.IsZero() {
 		s.CreatedAt = at
 	}

@@ -238,8 +238,9 @@ func (s *stock) drain(ctx workflow.Context) {
 		s.next.clear()
 		s.dirty = false
 		var report activities.DrainReport
+		paused := s.book.Paused
 		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, drainOptions()), stockActivities.DrainOutbox,
-			activities.DrainInput{SKU: s.sku, Version: s.book.Version}).Get(ctx, &report)
+			activities.DrainInput{SKU: s.sku, Version: s.book.Version, Paused: &paused}).Get(ctx, &report)
 		switch {
 		case ctx.Err() != nil:
 			return

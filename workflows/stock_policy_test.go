@@ -125,6 +125,22 @@ func TestAGateThatLostItsSettingsGetsThemBack(t *testing.T) {
 	require.EqualValues(t, 7, out.Book.Version)
 }
 
+// Of a pause that Redis has lost there is no version: the book compares it with every drain.
+func TestAPauseThatTheGateHasLostComesBack(t *testing.T) {
+	for _, paused := range []bool{true, false} {
+		w := newWorld(t)
+		in := contract.StockInput{SKU: chair, Book: openBook()}
+		in.Book.Paused = paused
+		w.at(time.Minute, func() {
+			w.paused = !paused
+			w.SignalWorkflow(contract.SignalSettle, nil)
+		})
+		w.runStock(in, time.Hour)
+		require.Equal(t, paused, w.paused)
+		require.Len(t, w.settings, 1, "once")
+	}
+}
+
 // The window of an offer is that of the policy when its entry learns of it: one that
 // joined before a change gets the new one, and an offer that is told keeps its own.
 func TestAnOfferHasThePolicyOfItsTime(t *testing.T) {
