@@ -29,8 +29,9 @@ const (
 // DrainReport says what a drain did. More says that it stopped at its bound;
 // NextMillis is how long until something more is due, 0 when nothing is.
 type DrainReport struct {
-	// SettingsLost says that the gate's settings are older than the book's, or that it is
-	// paused and the book is not, or the other way: nothing was handed out.
+	// SettingsLost says that the gate's settings are older than the book's, or that they are
+	// the same and it is paused while the book is not, or the other way: nothing was handed
+	// out.
 	SettingsLost bool `json:"settings_lost,omitempty"`
 
 	Started    int   `json:"started"`
@@ -62,7 +63,7 @@ func (a *Stock) DrainOutbox(ctx context.Context, in DrainInput) (DrainReport, er
 	if err != nil {
 		return d.report, a.gateError(ctx, in.SKU, "read the policy of", err)
 	}
-	if own.Version < in.Version || in.Paused != nil && own.Paused != *in.Paused {
+	if own.Version < in.Version || in.Paused != nil && own.Version == in.Version && own.Paused != *in.Paused {
 		d.report.SettingsLost = true
 		return d.report, nil
 	}
@@ -151,15 +152,15 @@ func (d *drain) deliver(ctx context.Context, items []redis.Item) (freed bool) {
 }
 
 // start starts an entry's workflow. One that has closed will never acknowledge:
-// its entry ends. One that is open has acknowledged, if the gate has lost that: it is
-// asked to do so again.
+// its entry ends. One that is open and was handed out before has acknowledged, if the
+// gate has lost that: it is asked to do so again.
 func (d *drain) start(ctx context.Context, item redis.Item) (gone bool, err error) {
 	in, err := d.Keys.Unseal(item.EntryID, item.Sealed)
 	if err != nil {
 		return false, err
 	}
 	found, err := d.Entries.Entry(ctx, in)
-	if err == nil && found == launch.StartedOpen {
+	if err == nil && found == launch.StartedOpen && item.Handed > 0 {
 		err = d.Entries.Signal(ctx, item.EntryID, contract.SignalEnded, contract.EntryEnded{State: contract.EntryWaiting})
 	}
 	if err != nil || found != launch.StartedClosed {
@@ -196,7 +197,6 @@ func message(item redis.Item) (signal string, arg any) {
 	case item.Kind == redis.ItemOffer && item.Hold != nil:
 		return contract.SignalOffered, contract.Offered{
 			HoldID: item.HoldID, Units: item.Hold.Units, Generation: item.Hold.Generation, OfferedAt: item.Hold.OfferedAt,
-			Again: item.Handed > 1,
 		}
 	case item.Kind == redis.ItemOffer:
 		return contract.SignalOffered, contract.Offered{HoldID: item.HoldID}

@@ -16,6 +16,7 @@ const (
 	checkBatch     = 200 // events compared in one call
 	maxDifferences = 50  // listed in a report; more only say the same again
 	checkAtOnce    = 32  // questions side by side while a SKU is closed
+	mostLate       = 16  // answers that may be late in one comparison, two of each workflow
 )
 
 // CheckGate is the gate as it is read while it is closed.

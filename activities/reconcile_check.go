@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"go.temporal.io/api/serviceerror"
 
@@ -20,6 +21,7 @@ type check struct {
 	differences []string
 	asking      []string // holds that their open workflows have yet to adopt
 	alarms      []string
+	late        atomic.Int32 // answers
 }
 
 func (c *check) differ(format string, args ...any) {
@@ -213,19 +215,17 @@ func missedSince(e redis.Entry, s contract.EntryStatus) bool {
 }
 
 // heard answers what those workflows say that answer a question at all. One whose tasks
-// fail answers nobody, and must not keep its SKU closed: it is asked once more, unless it
-// is one of very many, and then the report says so.
+// fail answers nobody, and must not keep its SKU closed: it is asked once more, and then the
+// report says so. Many that are late are a worker that is busy, which is waited for: the
+// error has all of it done again.
 func heard[T any](ctx context.Context, c *check, ids []string) (says []T, silent []string, err error) {
-	says, silent, err = askSome[T](ctx, c.Books, ids, checkAtOnce, itsOwnFault)
-	if err != nil || len(silent) == 0 {
-		return says, nil, err
-	}
-	if len(silent) <= checkAtOnce {
-		var more []T
-		if more, silent, err = askSome[T](ctx, c.Books, silent, checkAtOnce, itsOwnFault); err != nil {
+	silent = ids
+	for range 2 {
+		var some []T
+		if some, silent, err = askSome[T](ctx, c.Books, silent, checkAtOnce, c.ownFault); err != nil {
 			return nil, nil, err
 		}
-		says = append(says, more...)
+		says = append(says, some...)
 	}
 	for _, id := range silent {
 		if len(c.alarms) < maxDifferences {
@@ -235,13 +235,20 @@ func heard[T any](ctx context.Context, c *check, ids []string) (says []T, silent
 	return says, silent, nil
 }
 
-// itsOwnFault says that a question failed for the workflow that was asked, and not for
-// Temporal.
-func itsOwnFault(err error) bool {
+// ownFault says whether a question failed for the workflow that was asked, and not for
+// Temporal or its workers.
+func (c *check) ownFault(err error) bool {
 	var failed *serviceerror.QueryFailed
 	var notReady *serviceerror.WorkflowNotReady
 	var late *serviceerror.DeadlineExceeded
-	return errors.As(err, &failed) || errors.As(err, &notReady) || errors.As(err, &late) || errors.Is(err, context.DeadlineExceeded)
+	switch {
+	case errors.As(err, &failed), errors.As(err, &notReady):
+		return true
+	case errors.As(err, &late), errors.Is(err, context.DeadlineExceeded):
+		return c.late.Add(1) <= mostLate
+	default:
+		return false
+	}
 }
 
 // sales looks for sales that Redis does not know: those of Holds and of Payments, each by

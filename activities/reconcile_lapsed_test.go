@@ -198,6 +198,28 @@ func TestAWorkflowThatAnswersNobodyKeepsNothingClosed(t *testing.T) {
 	}
 }
 
+// Redis has lost that very many holds were adopted, and their worker is busy: it is waited
+// for. Opened without their word, their units would be free in a minute.
+func TestABusyWorkerIsWaitedFor(t *testing.T) {
+	s := newShelf(t, 3*mostLate)
+	var ids []string
+	for range 3 * mostLate {
+		id := s.dead()
+		s.opens(id, contract.HoldWorkflow).status = contract.HoldStatus{
+			HoldID: id, State: contract.HoldHeld, Person: "p-" + id, Lines: []contract.Line{{SKU: s.sku, Quantity: 1}}, CreatedAt: time.Now(),
+		}
+		ids = append(ids, id)
+	}
+	s.closed()
+	late := serviceerror.NewDeadlineExceeded("late")
+	_, err := s.checkAmong(mute{s, ids[:mostLate/2+1], new(int), late})
+	require.Error(t, err)
+	report, err := s.checkAmong(mute{s, ids[:1], new(int), late})
+	require.NoError(t, err)
+	require.False(t, report.Opened)
+	require.Len(t, report.Differences, 3*mostLate-1)
+}
+
 // Offers whose text waits for the morning, or for its turn, are very many, and need no
 // question each.
 func TestOffersThatWaitForTheirTextNeedNoQuestion(t *testing.T) {

@@ -206,9 +206,6 @@ type Offered struct {
 	Units      int64     `json:"units"`
 	Generation int64     `json:"generation"`
 	OfferedAt  time.Time `json:"offered_at"`
-	// Again says that it was told before, more than once, and that the gate has no word yet
-	// that it is known.
-	Again bool `json:"again,omitempty"`
 }
 
 // Claimed tells an entry that its offer was pressed and that the Hold lives.

@@ -56,20 +56,22 @@ var faults = []struct {
 	name    string
 	on, off func(n lossy)
 	timeout time.Duration
-	// A fault begins once in so many tries and lasts for so many.
+	// A fault begins once in so many tries and lasts for so many, and for so long at least:
+	// many clients have begun that many before any of them is late.
 	every, lasts int64
+	least        time.Duration
 }{
 	// The answer is dropped with its connection, after the request went through.
 	// So many bytes let a new connection greet, and an old one answer once.
-	{"dropped replies", func(n lossy) { n.add("limit_data", "downstream", `"bytes": 250`) }, lossy.heal, 3 * time.Second, 200, 40},
+	{"dropped replies", func(n lossy) { n.add("limit_data", "downstream", `"bytes": 250`) }, lossy.heal, 3 * time.Second, 200, 40, 0},
 	// All connections end at once, wherever request and answer are.
-	{"cut connections", lossy.cut, func(lossy) {}, 3 * time.Second, 200, 1},
+	{"cut connections", lossy.cut, func(lossy) {}, 3 * time.Second, 200, 1, 0},
 	// Requests and answers arrive, but long after the client gave them up.
 	{"latency above the time-out", func(n lossy) {
 		for _, stream := range []string{"upstream", "downstream"} {
 			n.add("latency", stream, fmt.Sprintf(`"latency": %d`, slowAnswer.Milliseconds()))
 		}
-	}, lossy.heal, impatience, 200, 10},
+	}, lossy.heal, impatience, 200, 10, 2 * impatience},
 }
 
 func (n lossy) cut() {
@@ -96,13 +98,19 @@ func TestTheGateIsLinearizableOverABadNetwork(t *testing.T) {
 						opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout = time.Second, fault.timeout, fault.timeout
 					}))
 					var changing sync.RWMutex
+					var began time.Time
 					h.each = func(try int64) { // no try begins while a fault comes or goes
 						switch try % fault.every {
 						case 1:
 							changing.Lock()
 							defer changing.Unlock()
 							fault.on(n)
+							began = time.Now()
 						case 1 + fault.lasts:
+							changing.RLock()
+							left := time.Until(began.Add(fault.least))
+							changing.RUnlock()
+							<-time.After(left)
 							changing.Lock()
 							defer changing.Unlock()
 							fault.off(n)

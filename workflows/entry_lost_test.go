@@ -28,22 +28,6 @@ func TestEntryOfferOfWhichTheTellingWasLost(t *testing.T) {
 	require.Equal(t, []string{sms.CauseJoined, sms.CauseOffer}, w.causesOfTexts(), "one text a cause")
 }
 
-// That an offer is known: the outbox hands it out again and again, until the entry says so
-// once more.
-func TestEntryOfferThatTheGateTakesForUnknown(t *testing.T) {
-	w := joined(t)
-	w.at(day, func() { w.SignalWorkflow(contract.SignalOffered, w.offer(holdID)) })
-	for i, again := range []bool{false, true} {
-		w.at(day+time.Duration(i+1)*time.Minute, func() {
-			w.SignalWorkflow(contract.SignalOffered, contract.Offered{HoldID: holdID, Again: again})
-		})
-	}
-	require.Equal(t, contract.EntryLapsed, w.runEntry().State)
-	require.Equal(t, began.Add(day+15*time.Minute), w.hold.EndedAt, "its window goes on")
-	require.Equal(t, []string{"adopt entry ok", "adopt offer ok", "told ok", "sent ok", "adopt offer ok", "lapse ok", "adopt entry ok"}, w.calls)
-	require.Equal(t, []string{sms.CauseJoined, sms.CauseOffer}, w.causesOfTexts())
-}
-
 // That it was acknowledged: asked again, it does so again, and nothing else happens.
 func TestEntryAcknowledgesAgain(t *testing.T) {
 	w := joined(t)

@@ -62,11 +62,9 @@ func (e *entry) present(holdID string, generation int64) {
 }
 
 // onOffered learns of an offer. One that it knows is ignored, unless it could
-// not be told: then the outbox brings it again. If the outbox brings it again and
-// again, the gate has lost that it is known.
+// not be told: then the outbox brings it again.
 func (e *entry) onOffered(m contract.Offered) error {
-	known := m.HoldID == e.status.HoldID && (e.offer.told || e.offer.telling != nil || e.offer.waits)
-	if known && !m.Again {
+	if m.HoldID == e.status.HoldID && (e.offer.told || e.offer.telling != nil || e.offer.waits) {
 		return nil
 	}
 	out, err := gateStep[activities.KnownOffer](e.ctx, "know of the offer", entryActivities.AdoptOffer, e.offerRef(m.HoldID))
@@ -79,8 +77,6 @@ func (e *entry) onOffered(m contract.Offered) error {
 		return nil
 	case !out.State.Live():
 		return e.sync()
-	case known:
-		return nil
 	}
 	e.present(m.HoldID, out.Generation)
 	e.clocks = e.in.Settings.Under(out.Policy)
@@ -162,6 +158,10 @@ func (e *entry) holding(left time.Duration) {
 	e.become(contract.EntryHolding, time.Time{})
 }
 
+// tellsAgain is the change by which an entry tells the gate again what that has lost: an
+// older worker may have waited in its place.
+const tellsAgain = "a telling that was lost is told again"
+
 // lapse asks the gate to end the offer; the gate says what it is by now. One that
 // its person was not told of costs no turn, and ends at once unless its text was sent.
 func (e *entry) lapse(notTold bool) error {
@@ -178,8 +178,8 @@ func (e *entry) lapse(notTold bool) error {
 	switch out.Verdict {
 	case redis.Early:
 		e.become(contract.EntryOffered, out.OfferedAt)
-		if out.Untold && e.status.OfferSent { // the gate has lost that, and would keep the units for offer.max_age
-			e.offer.window = false
+		if out.Untold && e.status.OfferSent && workflow.GetVersion(e.ctx, tellsAgain, workflow.DefaultVersion, 1) == 1 {
+			e.offer.window = false // the gate has lost that, and would keep the units for offer.max_age
 			return e.windowStarts()
 		}
 		return e.offerStands(out)

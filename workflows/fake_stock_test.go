@@ -2,7 +2,6 @@ package workflows_test
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"holdfast/contract"
@@ -26,6 +25,9 @@ func (w *world) Settings(_ context.Context, req redis.SettingsRequest) (redis.Ba
 	return w.verb("settings", func() redis.Verdict {
 		w.settings = append(w.settings, req)
 		w.outdated = false
+		if req.Version > 0 {
+			w.version = req.Version
+		}
 		if req.Paused != nil {
 			w.paused = *req.Paused
 		}
@@ -34,10 +36,12 @@ func (w *world) Settings(_ context.Context, req redis.SettingsRequest) (redis.Ba
 }
 
 func (w *world) Policy(context.Context, string) (contract.PolicyOf, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.outdated {
 		return contract.PolicyOf{}, nil
 	}
-	return contract.PolicyOf{Policy: w.policy, Version: math.MaxInt64, Paused: w.paused}, nil
+	return contract.PolicyOf{Policy: w.policy, Version: w.version, Paused: w.paused}, nil
 }
 
 // Stock applies every event once by its id, and a return by its return id.

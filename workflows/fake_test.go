@@ -65,6 +65,7 @@ type world struct {
 	settings []redis.SettingsRequest
 	policy   contract.Policy // of the SKU
 	outdated bool            // the gate's settings are of before
+	version  int64           // of the gate's settings
 	checks   int             // how often Reconcile was asked for
 	provider provider
 

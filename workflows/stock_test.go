@@ -33,7 +33,7 @@ func restock(id string, units int64) contract.StockEvent {
 // runStock lets the book run until rollAt, and answers the input of its next
 // run.
 func (w *world) runStock(in contract.StockInput, rollAt time.Duration) contract.StockInput {
-	w.paused = in.Book.Paused // the gate too
+	w.paused, w.version = in.Book.Paused, in.Book.Version // the gate too
 	w.at(rollAt, func() {
 		w.SetContinueAsNewSuggested(true)
 		w.SignalWorkflow(contract.SignalSettle, nil)
