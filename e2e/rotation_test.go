@@ -47,11 +47,11 @@ func TestAKeyIsUsedBeforeTheWorkerKnowsIt(t *testing.T) {
 	ctx := t.Context()
 	const keys = "HOLDFAST_SECRETS_PAYLOAD_KEYS"
 	h := ownHouse(t, stack.Options{Env: map[string]string{keys: oldKey}}, lease)
-	ahead := h.door(t, keys, newKey+","+oldKey)
 	sku := "rotation"
 	h.opened(t, sku, 1)
 	hold, err := h.shop.Hold(ctx, sku, "customer")
 	require.NoError(t, err)
+	ahead := h.door(t, keys, newKey+","+oldKey) // which wakes the book, under the new key
 
 	// A payment and a delivery under the new key.
 	a, err := ahead.Confirm(ctx, hold.HoldID, "pay_ahead")
