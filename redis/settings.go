@@ -65,8 +65,8 @@ func (g *Gate) Settings(ctx context.Context, req SettingsRequest) (Base, error) 
 }
 
 // Policy reads a SKU's policy, the zero one when the shop has set none or the SKU is
-// not open, and whether it is paused. It is a plain read, whatever the fence says: what is then done with it
-// asks the gate.
+// not open, and whether it is paused. It is a plain read, whatever the fence says: what
+// is then done with it asks the gate.
 func (g *Gate) Policy(ctx context.Context, sku string) (contract.PolicyOf, error) {
 	var out contract.PolicyOf
 	v, err := g.rdb.HMGet(ctx, key(sku, "stock"), "policy", "version", "paused").Result()
